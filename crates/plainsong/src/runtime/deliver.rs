@@ -10,8 +10,8 @@ use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Instant, Now};
 use plainsong_proto::wire::{EndpointSubmessage, MessageContext, Target};
 
+use super::receive::acks::AckSources;
 use super::receive::estimate::{Arrival, Estimator};
-use super::receive::sched_policy::{AckSources, SchedPolicy};
 use super::{
     ParticipantSlot, ReaderSlot, Response, Shared, WriterSlot, dispatch, heap, listener_time, registry,
 };
@@ -43,7 +43,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    const fn with(self, other: Self) -> Self {
+    fn with(self, other: Self) -> Self {
         Self {
             octets: self.octets || other.octets,
             samples: self.samples || other.samples,
@@ -79,11 +79,6 @@ impl Delivery {
     /// Who answered writers.
     pub(super) const fn acks(&self) -> AckSources {
         self.contents.acks
-    }
-
-    /// Whether the thread shall be of SCHED_BATCH from now on, when that changes.
-    pub(super) fn note_sched_policy(&self, sched_policy: &mut SchedPolicy) -> Option<bool> {
-        sched_policy.note(self.datagrams, self.contents.acks, self.has_samples())
     }
 }
 

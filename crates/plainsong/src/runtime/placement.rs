@@ -52,13 +52,6 @@ impl Placement {
     }
 }
 
-/// Whether the calling thread is of SCHED_BATCH: it lets others finish first when it is woken. A hint that
-/// needs no privilege: threads to which somebody gave a policy of another kind keep it, and where there is
-/// none such nothing changes.
-pub(super) fn set_batch(is_batch: bool) {
-    platform::set_batch(is_batch);
-}
-
 #[cfg(target_os = "linux")]
 mod platform {
     #![allow(unsafe_code, reason = "sched_setaffinity and sched_setscheduler have no safe wrapper")]
@@ -72,28 +65,13 @@ mod platform {
     /// A hint that needs no privilege: Linux 6.12 and later let a thread of short time slices preempt one of
     /// longer slices as soon as it is woken; others take no notice.
     pub(super) fn set_short_slice() {
-        change(libc::SCHED_OTHER, |attributes| attributes.sched_runtime = SLICE_NS);
-    }
-
-    /// A thread of SCHED_BATCH is scheduled as others are, but takes the core from nobody when it is woken
-    /// (sched(7)).
-    pub(super) fn set_batch(is_batch: bool) {
-        let (before, after) = match is_batch {
-            true => (libc::SCHED_OTHER, libc::SCHED_BATCH),
-            false => (libc::SCHED_BATCH, libc::SCHED_OTHER),
-        };
-        change(before, |attributes| attributes.sched_policy = after as u32);
-    }
-
-    /// Changes how the calling thread is scheduled, if that is by this policy.
-    fn change(policy: libc::c_int, f: impl FnOnce(&mut libc::sched_attr)) {
         // SAFETY: all-zero is a value of this type.
         let mut attributes: libc::sched_attr = unsafe { zeroed() };
         let size = size_of::<libc::sched_attr>() as libc::c_uint;
         // SAFETY: the pointer and size describe a local variable; 0 is the calling thread.
         let got = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
-        if got == 0 && attributes.sched_policy == policy as u32 {
-            f(&mut attributes);
+        if got == 0 && attributes.sched_policy == libc::SCHED_OTHER as u32 {
+            attributes.sched_runtime = SLICE_NS;
             // SAFETY: the pointer is to a local variable that begins with its size.
             unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
         }
@@ -127,8 +105,6 @@ mod platform {
     use std::io;
 
     pub(super) const fn set_short_slice() {}
-
-    pub(super) const fn set_batch(_is_patient: bool) {}
 
     pub(super) fn stay_on(_cpus: &[usize]) -> io::Result<()> {
         Err(io::Error::from(io::ErrorKind::Unsupported))
@@ -188,25 +164,6 @@ mod tests {
         });
         let (before, after) = there.join().unwrap();
         assert_eq!((before, after), (3, 3));
-    }
-
-    #[test]
-    fn a_batch_thread_becomes_what_it_was() {
-        // SAFETY: no pointers; 0 is the calling thread.
-        let policy = || unsafe { libc::sched_getscheduler(0) };
-        let there = std::thread::spawn(move || {
-            // SAFETY: no pointers; 0 is the calling thread.
-            unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 3) };
-            let policies = [None, Some(true), Some(false)].map(|is_batch| {
-                is_batch.into_iter().for_each(set_batch);
-                policy()
-            });
-            // SAFETY: no pointers; 0 is the calling thread.
-            (policies, unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) })
-        });
-        let ([before, batch, after], nice) = there.join().unwrap();
-        assert_eq!((after, nice), (before, 3));
-        assert_eq!(batch, if before == libc::SCHED_OTHER { libc::SCHED_BATCH } else { before });
     }
 
     #[test]

@@ -9,8 +9,8 @@
 use plainsong_proto::estimate::SmoothedEstimate;
 use plainsong_proto::time::{Duration, Instant};
 
+use super::acks::AckSources;
 use super::policy::{self, Estimate, REPLY_SOON, REST_POLL};
-use super::sched_policy::AckSources;
 
 /// What was received at once.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,7 @@ impl Estimator {
             waiter.trial.no_sign();
         }
         if waiter.trial.signs == 0 || waiter.is_for_one {
-            (waiter.acks, waiter.trial.signs) = (AckSources::default(), 0);
+            (waiter.acks, waiter.trial.signs) = (AckSources::None, 0);
         }
     }
 
@@ -308,7 +308,7 @@ struct Waiter {
 
 impl Waiter {
     const fn new() -> Self {
-        Self { trial: Trial::new(), acks: AckSources::NONE, is_for_one: false, prompt: 0 }
+        Self { trial: Trial::new(), acks: AckSources::None, is_for_one: false, prompt: 0 }
     }
 }
 
@@ -508,7 +508,7 @@ mod tests {
     /// After how many lone datagrams that one thread waits for the input is handed over.
     fn lone_until_handed_over(side: &mut Estimator) -> u32 {
         let handed_over = (1..10_000).find(|_| {
-            side.note_waiter(true, AckSources::NONE);
+            side.note_waiter(true, AckSources::None);
             side.estimate().is_for_one
         });
         side.hand_over();
@@ -523,9 +523,9 @@ mod tests {
             side.handed_back(false);
         }
         side.handed_back(true);
-        side.note_waiter(true, AckSources::NONE);
-        side.note_waiter(true, AckSources::NONE);
-        side.note_waiter(false, AckSources::NONE);
+        side.note_waiter(true, AckSources::None);
+        side.note_waiter(true, AckSources::None);
+        side.note_waiter(false, AckSources::None);
         assert_eq!(lone_until_handed_over(&mut side), 3, "in a row");
     }
 
@@ -533,7 +533,7 @@ mod tests {
     fn acknowledgements_of_two_are_not_for_one() {
         let mut side = Estimator::new(true);
         for source in [[1; 12], [2; 12]].into_iter().cycle().take(1_000) {
-            let mut acks = AckSources::NONE;
+            let mut acks = AckSources::None;
             acks.note(plainsong_proto::guid::GuidPrefix(source));
             side.note_waiter(true, acks);
             assert!(!side.estimate().is_for_one);

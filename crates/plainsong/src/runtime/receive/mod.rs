@@ -3,10 +3,10 @@
 //! `estimate.rs` measures what arrives at an input, `policy.rs` says whether to poll, to sleep or to hand the
 //! input over, `owner.rs` keeps who owns it, and this file and `waiter.rs` receive.
 
+pub(super) mod acks;
 pub(super) mod estimate;
 pub(super) mod owner;
 mod policy;
-pub(super) mod sched_policy;
 mod waiter;
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,15 +15,15 @@ use std::time::Duration;
 
 use super::deliver::{Delivery, fire_timer, locators_changed};
 use super::nested_wait::{self, Role};
-use super::{Shared, dispatch, placement};
+use super::{Shared, dispatch};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
 use crate::transport::{Alarm, Input, Receiver, Traffic, Transports};
+use acks::AckSources;
 use estimate::Estimator;
 use owner::{Owners, WakeUp};
 use policy::Next;
-use sched_policy::{AckSources, SchedPolicy};
 
 pub(crate) use owner::Wanted;
 
@@ -137,9 +137,8 @@ impl UserInputs {
         let Some(number) = self.inputs.iter().position(|input| input.source == source) else { return };
         let Some(input) = self.inputs.get(number) else { return };
         let mut waiters = Waiters { number, polls: 0, are_polling: false };
-        let mut sched_policy = SchedPolicy::default();
         while !shared.transport.is_closed() {
-            self.receive(shared, input, &mut waiters, &mut sched_policy);
+            self.receive(shared, input, &mut waiters);
             if let Some(before) = self.owners.hand_over(number, waiters.are_polling) {
                 let was_useful = self.owners.await_return(number, before);
                 lock(&input.state).estimator.handed_back(was_useful);
@@ -149,13 +148,7 @@ impl UserInputs {
     }
 
     /// Receives until the input had better be handed over.
-    fn receive(
-        &self,
-        shared: &Shared,
-        input: &UserInput,
-        waiters: &mut Waiters,
-        sched_policy: &mut SchedPolicy,
-    ) {
+    fn receive(&self, shared: &Shared, input: &UserInput, waiters: &mut Waiters) {
         let mut state = lock(&input.state);
         let can_hand_over = self.owners.can_hand_over(waiters.number);
         while !shared.transport.is_closed() {
@@ -182,14 +175,11 @@ impl UserInputs {
                 continue;
             }
             dispatch::notify_deferred(shared);
-            if let Some(is_batch) = delivery.note_sched_policy(sched_policy) {
-                placement::set_batch(is_batch);
-            }
             if can_hand_over {
                 let (is_for_one, acks) = match wanted {
-                    Some(Wanted::Samples) => (delivery.datagrams == 1, AckSources::NONE),
+                    Some(Wanted::Samples) => (delivery.datagrams == 1, AckSources::None),
                     Some(Wanted::Acks) => (!delivery.has_samples(), delivery.acks()),
-                    None => (false, AckSources::NONE),
+                    None => (false, AckSources::None),
                 };
                 state.estimator.note_waiter(is_for_one, acks);
             }

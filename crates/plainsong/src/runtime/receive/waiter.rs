@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use plainsong_proto::time::Instant;
 
+use super::acks::AckSources;
 use super::owner::{Owned, Wanted};
-use super::sched_policy::AckSources;
 use super::{Input, ReceiveState, UserInput};
 use crate::base::clock;
 use crate::base::locks::lock;
@@ -118,7 +118,7 @@ impl<'a> Waiter<'a> {
         }
         let owned = shared.inputs.owners.acquire()?;
         let input = shared.inputs.inputs.get(owned.input)?;
-        Some(Self { owned, input, wanted, acks: AckSources::NONE })
+        Some(Self { owned, input, wanted, acks: AckSources::None })
     }
 
     const fn source(&self) -> Input {
