@@ -80,7 +80,7 @@ pub(super) enum Setting {
     Udp,
     /// It makes samples in memory that its writers lend.
     Loan,
-    /// Its sockets hold what those of every program do.
+    /// It uses no shared memory, and its sockets hold what those of every program do.
     SmallBuffers,
 }
 
@@ -151,6 +151,7 @@ impl Joined {
             }
             Setting::Woken => config.adaptive_poll = false,
             Setting::SmallBuffers => {
+                config.shared_memory = Use::Off;
                 config.receive_buffer_bytes = USUAL_BUFFER_BYTES;
                 config.send_buffer_bytes = USUAL_BUFFER_BYTES;
             }
