@@ -137,3 +137,33 @@ fn the_copy_is_what_member_by_member_writes_in_every_form() {
     assert_eq!(copied, written, "keys are members, not memory");
     assert_eq!(cdr::key_hash(&pose(7)).unwrap(), cdr::key_hash(&any_layout(pose(7))).unwrap());
 }
+
+#[test]
+fn a_payload_of_such_a_structure_is_the_structure() {
+    /// Aligned as memory that is shared is: what is behind the four octets of encapsulation.
+    #[repr(align(8))]
+    struct Place([u8; 4 + 4 + size_of::<Pose>()]);
+
+    for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
+        let bytes = cdr::plain_payload_bytes::<Pose>(version).unwrap();
+        assert_eq!(bytes, 4 + size_of::<Pose>());
+        let mut place = Place([0xee; _]);
+        let payload = &mut place.0[4..];
+        *cdr::plain_payload_over::<Pose>(payload, version).unwrap() = pose(3);
+        let mut encoded = Vec::new();
+        to_payload(&pose(3), version, Endianness::NATIVE, &mut encoded).unwrap();
+        assert_eq!(payload, encoded);
+        assert_eq!(cdr::plain_in_payload::<Pose>(payload), Some(&pose(3)));
+        assert_eq!(cdr::plain_in_payload::<Pose>(&payload[..bytes - 1]), None, "too short");
+        assert_eq!(cdr::plain_in_payload::<AnyLayout>(payload), None);
+        assert!(cdr::plain_payload_over::<Pose>(&mut place.0[..bytes], version).is_none(), "not aligned");
+        let mut other = Vec::new();
+        to_payload(&pose(3), version, Endianness::Big, &mut other).unwrap();
+        place.0[4..].copy_from_slice(&other);
+        let read = cdr::plain_in_payload::<Pose>(&place.0[4..]);
+        assert_eq!(read.is_some(), Endianness::NATIVE == Endianness::Big, "of another byte order");
+    }
+    assert_eq!(cdr::plain_payload_bytes::<AnyLayout>(XcdrVersion::Xcdr2), None);
+    let octets = &[0; size_of::<Padded>()];
+    assert!(Padded::plain_ref(octets).is_none() && Padded::plain_mut(&mut octets.to_vec()).is_none());
+}
