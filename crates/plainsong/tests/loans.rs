@@ -218,6 +218,23 @@ fn a_pool_that_is_used_up_is_an_error_that_names_the_limit_and_what_is_dropped_i
 }
 
 #[test]
+fn what_no_reader_would_take_is_not_lent() {
+    for config in [common::loopback(), common::udp()] {
+        let (offered, requested) = kept();
+        let pair: Pair<Frame<'static>> = Pair::with(&config, offered, requested);
+        for bytes in [config.sample_bytes_max + 1, usize::MAX] {
+            let errors = [
+                pair.writer.loan_octets(bytes).unwrap_err(),
+                pair.writer.as_any().loan_serialized(bytes).unwrap_err(),
+            ];
+            for error in errors {
+                assert!(error.to_string().contains("sample_bytes_max"), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_loan_may_outlive_its_writer() {
     let pair: Pair<Grid> = pair();
     let mut loan = pair.writer.loan().unwrap();

@@ -57,10 +57,11 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for other types: [`Self::loan_octets`] serves those with many octets.
-    /// [`Error::OutOfResources`] where half of [`Config::memory_pool_bytes_max`] is kept by loans and
+    /// [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where half of [`Config::memory_pool_bytes_max`] is kept by loans and
     /// histories.
     /// [`Error::AlreadyDeleted`], [`Error::NotEnabled`].
     ///
+    /// [`Config::sample_bytes_max`]: crate::base::config::Config::sample_bytes_max
     /// [`Config::memory_pool_bytes_max`]: crate::base::config::Config::memory_pool_bytes_max
     pub fn loan(&self) -> Result<Loan<T>> {
         let inner = &self.inner;
@@ -83,7 +84,7 @@ impl<T: DdsType> DataWriter<T> {
     /// As [`Self::loan`], but for types.
     pub fn loan_octets(&self, bytes: usize) -> Result<OctetLoan> {
         let inner = &self.inner;
-        inner.core.check_enabled(|| inner.describe())?;
+        inner.check_loan(bytes)?;
         let transport = &inner.publisher.participant.slot()?.shared().transport;
         transport.loan_octets(bytes).map(OctetLoan).map_err(|limit| inner.no_loan(bytes, limit))
     }
@@ -282,8 +283,17 @@ impl DerefMut for SerializedLoan {
 }
 
 impl WriterInner {
-    fn loan_payload(&self, bytes: usize) -> Result<LoanedPayload> {
+    fn check_loan(&self, bytes: usize) -> Result<()> {
         self.core.check_enabled(|| self.describe())?;
+        let octets_max = self.publisher.participant.config().sample_bytes_max;
+        if bytes > octets_max {
+            return Err(OutOfResources::SampleTooLong { entity: self.describe(), octets_max }.into());
+        }
+        Ok(())
+    }
+
+    fn loan_payload(&self, bytes: usize) -> Result<LoanedPayload> {
+        self.check_loan(bytes)?;
         let transport = &self.publisher.participant.slot()?.shared().transport;
         transport.loan(bytes).map_err(|limit| self.no_loan(bytes, limit))
     }
