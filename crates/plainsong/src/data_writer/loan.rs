@@ -57,7 +57,8 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for other types: [`Self::loan_octets`] serves those with many octets.
-    /// [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where half of [`Config::memory_pool_bytes_max`] is kept by loans and
+    /// [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where half of
+    /// [`Config::memory_pool_bytes_max`] is kept by loans and
     /// histories.
     /// [`Error::AlreadyDeleted`], [`Error::NotEnabled`].
     ///

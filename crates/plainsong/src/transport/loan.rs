@@ -19,8 +19,10 @@ pub(crate) const PAYLOAD_START: usize = 4;
 const ALIGNMENT: usize = 8;
 /// Before octets that are filled in place there is room for so many of the members before them, and the
 /// encapsulation.
+#[cfg(target_os = "linux")]
 const HEAD_BYTES: usize = 1 << 10;
 /// And behind them for those that follow.
+#[cfg(target_os = "linux")]
 const TAIL_BYTES: usize = 256;
 
 /// A payload that nobody has yet.
@@ -184,15 +186,15 @@ impl LoanedOctets {
 
 /// The payload that has such octets of a sequence where they are, `head` before and `tail` behind them.
 /// `None`: they are elsewhere, are part of a payload already, or there is not as much room around them.
+#[cfg(target_os = "linux")]
 pub(crate) fn payload_around(sequence: &OctetSeq<'_>, head: &[u8], tail: &[u8]) -> Option<Payload> {
-    #[cfg(target_os = "linux")]
-    let payload = {
-        let filled = sequence.region()?.as_any().downcast_ref::<FilledOctets>()?;
-        (filled.len() == sequence.len()).then(|| filled.complete(head, tail)).flatten()
-    };
-    #[cfg(not(target_os = "linux"))]
-    let payload = None;
-    payload
+    let filled = sequence.region()?.as_any().downcast_ref::<FilledOctets>()?;
+    (filled.len() == sequence.len()).then(|| filled.complete(head, tail)).flatten()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) const fn payload_around(_: &OctetSeq<'_>, _: &[u8], _: &[u8]) -> Option<Payload> {
+    None
 }
 
 #[cfg(test)]
