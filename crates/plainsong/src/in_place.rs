@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::cdr::{self, DdsType, XcdrVersion};
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::reader::{Access, CachedSample};
@@ -13,6 +13,7 @@ use crate::data_reader::DataReader;
 use crate::error::Result;
 use crate::read_options::ReadOptions;
 use crate::sample::{Store, settle};
+use crate::transport::loan::LoanedPayload;
 
 /// One sample, where it arrived, or a change of its instance's state.
 ///
@@ -28,6 +29,8 @@ pub struct SampleRef<T> {
 enum Value<T> {
     None,
     InPlace(Payload),
+    /// In memory of its own, aligned as the value has to be.
+    Copied(Payload),
     Decoded(Box<T>),
 }
 
@@ -37,7 +40,7 @@ impl<T: DdsType> SampleRef<T> {
     pub fn data(&self) -> Option<&T> {
         match &self.value {
             Value::None => None,
-            Value::InPlace(payload) => cdr::plain_in_payload(payload.as_slice()),
+            Value::InPlace(payload) | Value::Copied(payload) => cdr::plain_in_payload(payload.as_slice()),
             Value::Decoded(value) => Some(value),
         }
     }
@@ -54,18 +57,32 @@ impl<T: DdsType> SampleRef<T> {
         let CachedSample { info, payload, .. } = sample;
         let value = if !info.valid_data {
             Value::None
-        } else if cdr::plain_in_payload::<T>(payload.as_slice()).is_some() {
+        } else if let Some(kept) = aligned::<T>(payload.clone()) {
             // A few octets that are copied may be aligned otherwise where they go.
-            let kept = payload.clone();
-            match cdr::plain_in_payload::<T>(kept.as_slice()) {
-                Some(_) => Value::InPlace(kept),
-                None => Value::Decoded(decoded(payload)?),
-            }
+            Value::InPlace(kept)
+        } else if let Some(copy) = aligned_copy::<T>(payload) {
+            // A long value is never on the stack.
+            Value::Copied(copy)
         } else {
             Value::Decoded(decoded(payload)?)
         };
         Ok(Self { value, info: *info })
     }
+}
+
+/// The payload, if it is such a value.
+fn aligned<T: DdsType>(payload: Payload) -> Option<Payload> {
+    cdr::plain_in_payload::<T>(payload.as_slice()).is_some().then_some(payload)
+}
+
+fn aligned_copy<T: DdsType>(payload: &Payload) -> Option<Payload> {
+    let mut versions = [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2].into_iter();
+    if !versions.any(|version| cdr::plain_payload_bytes::<T>(version).is_some()) {
+        return None;
+    }
+    let mut copy = LoanedPayload::in_heap(payload.len());
+    copy.bytes_mut().copy_from_slice(payload.as_slice());
+    aligned::<T>(copy.payload())
 }
 
 /// Apart, for a long value takes as much of the stack, and those in place shall not.

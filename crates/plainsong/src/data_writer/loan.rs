@@ -31,6 +31,7 @@ pub struct Loan<T> {
 ///
 /// Filled, it becomes an [`OctetSeq`] by `into()`: a sample with that, written by a writer of the same domain
 /// of this process, has them where they are. Dropped, it goes back.
+#[must_use = "a loan that is dropped is not written"]
 pub struct OctetLoan(LoanedOctets);
 
 /// Memory for one encoded sample ([`AnyDataWriter::loan_serialized`]): it is a slice of its octets, the
@@ -146,6 +147,8 @@ impl<T: DdsType> Loan<T> {
 
     fn written(&self, options: &WriteOptions) -> Result<()> {
         let (writer, inner) = (&self.writer, &self.writer.inner);
+        // In a forked process the sample is not there.
+        inner.core.check_enabled(|| inner.describe())?;
         let key = writer.key_of::<T>(self)?;
         inner.check_handle(options.handle(), || Ok(key))?;
         if let Some(timestamp) = options.timestamp() {
@@ -257,8 +260,11 @@ impl SerializedLoan {
     /// # Errors
     /// As [`AnyDataWriter::write_serialized_with`], with the loan.
     pub fn write_with(self, options: &WriteOptions) -> std::result::Result<(), NotWritten<Self>> {
-        let octets = self.payload.bytes();
-        let written = self.writer.inner().write_encoded(octets, options, || self.payload.payload());
+        let inner = self.writer.inner();
+        let written = inner.core.check_enabled(|| inner.describe()).and_then(|()| {
+            let octets = self.payload.bytes();
+            inner.write_encoded(octets, options, || self.payload.payload())
+        });
         written.map_err(|error| NotWritten { error, loan: self })
     }
 

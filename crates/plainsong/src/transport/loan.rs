@@ -57,7 +57,7 @@ impl LoanedPayload {
         Self { memory: Memory::Chunk(Arc::new(chunk)), range: PAYLOAD_START..PAYLOAD_START + bytes }
     }
 
-    pub(super) fn in_heap(bytes: usize) -> Self {
+    pub(crate) fn in_heap(bytes: usize) -> Self {
         let octets = vec![0; bytes + PAYLOAD_START + ALIGNMENT];
         let body = octets.as_ptr().addr() + PAYLOAD_START;
         let start = body.next_multiple_of(ALIGNMENT) - body;

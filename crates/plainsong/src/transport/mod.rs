@@ -348,7 +348,7 @@ impl Transports {
     /// The limit that is reached.
     pub(crate) fn loan(&self, bytes: usize) -> Result<LoanedPayload, String> {
         match &self.memory {
-            Ok(memory) if bytes >= LOAN_SHARED_BYTES_MIN => {
+            Ok(memory) if bytes >= LOAN_SHARED_BYTES_MIN && self.config.memory_pool_bytes_max > 0 => {
                 memory.loan(bytes).map_err(|error| error.to_string())
             }
             _ => Ok(LoanedPayload::in_heap(bytes)),
@@ -361,7 +361,7 @@ impl Transports {
     /// The limit that is reached.
     pub(crate) fn loan_octets(&self, bytes: usize) -> Result<LoanedOctets, String> {
         match &self.memory {
-            Ok(memory) if bytes >= LOAN_SHARED_BYTES_MIN => {
+            Ok(memory) if bytes >= LOAN_SHARED_BYTES_MIN && self.config.memory_pool_bytes_max > 0 => {
                 memory.loan_octets(bytes).map_err(|error| error.to_string())
             }
             _ => Ok(LoanedOctets::in_heap(bytes)),

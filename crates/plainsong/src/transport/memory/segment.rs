@@ -22,6 +22,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use thiserror::Error;
 
+use crate::base::fork;
+
 /// As `/proc/PID/maps` shows it.
 const NAME: &CStr = c"plainsong";
 /// What a reader depends on: the size stays, nothing is punched out, no one else writes, and no seal follows.
@@ -254,7 +256,11 @@ impl<T: HasOwnOctets> OwnMemory for T {
 }
 
 /// A mapping; it ends with the value, and no child of a fork has it.
-struct Mapping(Octets);
+struct Mapping {
+    octets: Octets,
+    /// In which process it was made: see [`fork`].
+    generation: u32,
+}
 
 impl Mapping {
     fn new(fd: BorrowedFd<'_>, bytes: usize, protection: libc::c_int) -> io::Result<Self> {
@@ -267,7 +273,7 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::other("mapped at 0"))?;
-        let mapping = Self(Octets { start, bytes });
+        let mapping = Self { octets: Octets { start, bytes }, generation: fork::generation() };
         if !cfg!(miri) {
             // SAFETY: the mapping that was just made.
             check(unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTFORK) })?;
@@ -278,9 +284,13 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        // A forked process does not have it, and may have something else there.
+        if self.generation != fork::generation() {
+            return;
+        }
         // SAFETY: mapped with these values, and used by nobody any more: references to what is in it do not
         // live longer than it.
-        unsafe { libc::munmap(self.0.start.as_ptr().cast(), self.0.bytes) };
+        unsafe { libc::munmap(self.octets.start.as_ptr().cast(), self.octets.bytes) };
     }
 }
 
@@ -327,7 +337,7 @@ impl Segment {
     pub(super) unsafe fn range(&self, offset: usize, bytes: usize) -> &[u8] {
         // SAFETY: there, as `at` finds, as long as `self` is, and unchanged, as the caller promises: no other
         // process can write to it.
-        unsafe { std::slice::from_raw_parts(self.mapping.0.at(offset, bytes), bytes) }
+        unsafe { std::slice::from_raw_parts(self.mapping.octets.at(offset, bytes), bytes) }
     }
 
     /// Octets that nobody else in this process reads or writes while they are borrowed.
@@ -338,13 +348,13 @@ impl Segment {
     pub(super) unsafe fn range_mut(&self, offset: usize, bytes: usize) -> &mut [u8] {
         // SAFETY: there, as `at` finds, as long as `self` is, and borrowed by nobody else, as the caller
         // promises. Other processes can do no more than read.
-        unsafe { std::slice::from_raw_parts_mut(self.mapping.0.at(offset, bytes), bytes) }
+        unsafe { std::slice::from_raw_parts_mut(self.mapping.octets.at(offset, bytes), bytes) }
     }
 }
 
 impl HasOctets for Segment {
     fn octets(&self) -> &Octets {
-        &self.mapping.0
+        &self.mapping.octets
     }
 }
 
@@ -383,18 +393,18 @@ impl PeerSegment {
     /// Octets in place, if they are all there. An honest peer does not write to what it has lent. If another
     /// one does, their reader finds values that nobody has written, as in any message of a hostile peer.
     pub(crate) fn range(&self, offset: usize, bytes: usize) -> Option<&[u8]> {
-        offset.checked_add(bytes).filter(|end| *end <= self.0.0.bytes)?;
+        offset.checked_add(bytes).filter(|end| *end <= self.0.octets.bytes)?;
         // SAFETY: there as long as `self` is. This process has no mapping through which they could be
         // written. That a hostile peer may write to them all the same is the price of reading in place:
         // readers check each value that they act upon after they have copied it, and what they read twice
         // they do not trust to be the same.
-        Some(unsafe { std::slice::from_raw_parts(self.0.0.at(offset, bytes), bytes) })
+        Some(unsafe { std::slice::from_raw_parts(self.0.octets.at(offset, bytes), bytes) })
     }
 }
 
 impl HasOctets for PeerSegment {
     fn octets(&self) -> &Octets {
-        &self.0.0
+        &self.0.octets
     }
 }
 

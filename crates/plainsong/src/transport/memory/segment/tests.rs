@@ -74,14 +74,14 @@ fn nobody_else_can_write_to_it_cut_it_or_punch_holes() {
         fails(libc::fallocate(fd, punch, 0, 4_096));
         fails(libc::write(fd, [0_u8; 1].as_ptr().cast(), 1) as libc::c_int);
         fails(libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_WRITE));
-        fails(libc::madvise(own.mapping.0.start.as_ptr().cast(), 4_096, libc::MADV_REMOVE));
+        fails(libc::madvise(own.mapping.octets.start.as_ptr().cast(), 4_096, libc::MADV_REMOVE));
     }
     let writable = Mapping::new(own.fd(), BYTES, libc::PROT_READ | libc::PROT_WRITE);
     assert!(writable.is_err());
     let peer = PeerSegment::map(own.fd(), BYTES..=BYTES).unwrap();
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a mapping of ours, whose protection stays as it is.
-    fails(unsafe { libc::mprotect(peer.0.0.start.as_ptr().cast(), BYTES, protection) });
+    fails(unsafe { libc::mprotect(peer.0.octets.start.as_ptr().cast(), BYTES, protection) });
 }
 
 fn refusal(fd: BorrowedFd<'_>) -> String {
