@@ -318,6 +318,83 @@ fn who_joins_late_and_who_shares_no_memory_get_the_same() {
 /// In the environment of a process that this test has started: the domain.
 const DOMAIN: &str = "PLAINSONG_TEST_DOMAIN";
 
+/// What a process that a test has started is to do.
+const ROLE: &str = "PLAINSONG_TEST_ROLE";
+
+/// Keeps the first samples of few octets, which were lent with long chunks, and counts what comes after.
+#[cfg(target_os = "linux")]
+fn keep(domain: u16) {
+    let here = participant_with(domain, small_pool());
+    let frames: DataReader<Frame<'static>> = reader(&here, "Kept", kept().1);
+    let told: DataWriter<Pose> = writer(&here, "Told", kept().0);
+    until("all match", || told.matched_subscriptions().unwrap().len() == 1);
+    let (mut few, mut long) = (Vec::new(), 0);
+    while long < LONG_FRAMES {
+        for sample in frames.wait_take(PATIENCE).unwrap() {
+            let frame = sample.data.unwrap();
+            if frame.pixels.len() == BYTES {
+                assert!(is_whole(&frame, long));
+                long += 1;
+            } else {
+                few.push(frame);
+            }
+        }
+    }
+    assert!(few.iter().all(|frame| frame.pixels.iter().all(|pixel| *pixel == 9)));
+    told.write(&Pose { x: f64::from(long), y: few.len() as f64, flags: [0; 8] }).unwrap();
+    told.wait_for_acknowledgments(PATIENCE).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+const LONG_FRAMES: u32 = 20;
+
+#[cfg(target_os = "linux")]
+fn small_pool() -> Config {
+    Config { memory_pool_bytes_max: 16 << 20, ..common::loopback() }
+}
+
+/// Whoever keeps what he was lent, in whatever size: what finds no room in the memory that is shared goes by
+/// UDP, and says so.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_pool_that_is_kept_by_readers_holds_nothing_up() {
+    if std::env::var(ROLE).is_ok() {
+        return keep(std::env::var(DOMAIN).unwrap().parse().unwrap());
+    }
+    let domain = fresh_domain();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_pool_that_is_kept_by_readers_holds_nothing_up", "--nocapture"])
+        .env(DOMAIN, domain.to_string())
+        .env(ROLE, "keep")
+        .spawn()
+        .unwrap();
+    let here = participant_with(domain, small_pool());
+    let offered = kept().0.max_blocking_time(PATIENCE);
+    let frames: DataWriter<Frame<'static>> = writer(&here, "Kept", offered);
+    let told: DataReader<Pose> = reader(&here, "Told", kept().1);
+    until("all match", || {
+        frames.matched_subscriptions().unwrap().len() == 1 && told.matched_publications().unwrap().len() == 1
+    });
+    // As long as there are loans, of which five thousand octets are used: they pin what they were lent with.
+    let mut few = 0;
+    while few < 12 {
+        let Ok(mut pixels) = frames.loan_octets(3 << 20) else { break };
+        pixels.truncate(5_000);
+        pixels.fill(9);
+        let frame = Frame { number: few, encoding: String::new(), pixels: pixels.into(), is_last: false };
+        frames.write(&frame).unwrap();
+        few += 1;
+    }
+    assert!(few > 1);
+    for number in 0..LONG_FRAMES {
+        let pixels = vec![number as u8; BYTES].into();
+        frames.write(&Frame { number, encoding: "x".into(), pixels, is_last: true }).unwrap();
+    }
+    let counts = told.wait_take(PATIENCE).unwrap().remove(0).data.unwrap();
+    assert_eq!((counts.x, counts.y), (f64::from(LONG_FRAMES), f64::from(few)));
+    assert!(child.wait().unwrap().success());
+}
+
 /// Reads grids and frames in a process of its own, and writes them back: what it has read, not a copy.
 fn echo(domain: u16) {
     let here = participant(domain);

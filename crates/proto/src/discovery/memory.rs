@@ -49,6 +49,8 @@ pub enum MemoryRefusal {
     Refused,
     /// The other process did not answer in time.
     TimedOut,
+    /// Memory was shared until long samples found no room in it for a while.
+    PoolUsedUp,
     /// Memory was shared until one side closed it or ended.
     Ended,
 }
@@ -65,6 +67,7 @@ impl MemoryRefusal {
                 | Self::NotShared
                 | Self::Refused
                 | Self::TimedOut
+                | Self::PoolUsedUp
                 | Self::Ended
         )
     }
@@ -94,6 +97,9 @@ impl MemoryRefusal {
             Self::PeerNoMemory => "raise the memory limit or the limit of open files of the other process",
             Self::TooManyLinks => "use fewer processes, each with more participants",
             Self::NotShared => "run both under one kernel, without a sandbox that replaces its memory",
+            Self::PoolUsedUp => {
+                "raise PLAINSONG_MEMORY_POOL_BYTES_MAX, or keep fewer loans, long samples of history, and samples taken there"
+            }
             Self::Refused => "ask the other side why: its state tells",
             Self::TimedOut => {
                 "see whether the other process is stopped or starved; it is tried again by itself"
@@ -130,6 +136,7 @@ impl fmt::Display for MemoryRefusal {
             Self::NotShared => "what one process wrote to memory the other did not read",
             Self::Refused => "the other process refused",
             Self::TimedOut => "the other process did not answer in time",
+            Self::PoolUsedUp => "long samples found no room in the memory that is shared",
             Self::Ended => "the memory was closed by one side",
         })
     }

@@ -50,6 +50,8 @@ pub(super) struct Control {
     next_accept: Option<Instant>,
     /// When chunks that are not used are given back; `None`: there are none.
     next_trim: Option<Instant>,
+    /// When links are looked at that long payloads do not find a way by.
+    next_starved: Option<Instant>,
 }
 
 /// Who is at the other end of a connection.
@@ -110,6 +112,7 @@ impl Control {
             changes: Vec::new(),
             next_accept: None,
             next_trim: None,
+            next_starved: None,
         })
     }
 
@@ -131,6 +134,7 @@ impl Control {
                     for node in memory.take_requests() {
                         self.reach(memory, node);
                     }
+                    self.next_starved = Some(clock::mono());
                 }
                 LISTENER => self.accept(memory),
                 connection => self.receive(memory, connection),
@@ -139,14 +143,32 @@ impl Control {
         let now = clock::mono();
         self.give_up(memory, now);
         self.accept_again(now);
+        if self.next_starved.is_some_and(|next| next <= now) {
+            self.end_starved(memory, now);
+        }
         if self.next_trim.is_none_or(|next| next <= now) {
             self.next_trim = if memory.trim(now) { clock::deadline(TRIM_PERIOD) } else { None };
         }
         std::mem::take(&mut self.changes)
     }
 
+    /// Ends links by which long payloads have not arrived for a while.
+    fn end_starved(&mut self, memory: &Memory, now: Instant) {
+        let starved_until = |peer: &Peer| match &peer.stage {
+            Stage::Linked(link) => link.starved_until(),
+            Stage::Greeting(_) | Stage::Proving(_) | Stage::Closing(_) => None,
+        };
+        let starved =
+            self.connections.iter().filter_map(|(token, peer)| Some((starved_until(peer)?, *token)));
+        let (over, waiting): (Vec<_>, Vec<_>) = starved.partition(|(until, _)| *until <= now);
+        self.next_starved = waiting.into_iter().map(|(until, _)| until).min();
+        for (_, token) in over {
+            self.end(memory, token, MemoryRefusal::PoolUsedUp);
+        }
+    }
+
     fn next_timeout(&self) -> Option<Instant> {
-        let others = self.next_trim.into_iter().chain(self.next_accept);
+        let others = self.next_trim.into_iter().chain(self.next_accept).chain(self.next_starved);
         let greetings = self.connections.values().filter_map(|peer| peer.until);
         greetings.chain(self.wanted.values().copied()).chain(others).min()
     }

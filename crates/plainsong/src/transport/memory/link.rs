@@ -12,6 +12,7 @@ use plainsong_proto::discovery::MemoryRefusal;
 use plainsong_proto::locator::{Locator, NodeId};
 use plainsong_proto::outbox::Transmit;
 use plainsong_proto::payload::{Payload, Region};
+use plainsong_proto::time::{Duration, Instant};
 
 use super::chunk_of;
 use super::handshake::{Hello, Message};
@@ -25,8 +26,8 @@ use super::ring::{
 };
 use super::segment::{Pages, PeerSegment, Segment};
 use super::wait::Bell;
-use crate::base::fork;
 use crate::base::locks::lock;
+use crate::base::{clock, fork};
 use crate::transport::Batch;
 
 /// Address space for slabs of one peer.
@@ -36,6 +37,8 @@ const PEER_SLAB_BYTES_MAX: u64 = 1 << 40;
 const BORROWED_MAX: usize = layout::LENT_MAX / 4;
 /// The same of its octets.
 const BORROWED_PART: u64 = 4;
+/// What finds no way for so long goes by UDP.
+const STARVED_MAX: Duration = Duration::from_millis(100);
 
 /// What this node adds to a link.
 pub(super) struct Half {
@@ -90,6 +93,8 @@ struct Sender {
     /// Slabs that the peer was told of, and how many had been retired when this was last looked through.
     told: BTreeSet<u32>,
     retired: u64,
+    /// Since when a payload that is longer than the ring takes has found no chunk, or none that may be lent.
+    starved_since: Option<Instant>,
 }
 
 struct Incoming {
@@ -164,7 +169,9 @@ impl Link {
                 releases: ReleaseConsumer::default(),
                 told: BTreeSet::new(),
                 retired: 0,
+                starved_since: None,
             }),
+
             own: half.segment,
             receiver: Mutex::new(Incoming { ring: RingConsumer::new(header.ring_bytes), pending: None }),
             slabs: Mutex::new(PeerSlabs::new(PEER_SLAB_BYTES_MAX)),
@@ -207,14 +214,15 @@ impl Link {
 
     /// Puts a message in the ring, and wakes the peer if it sleeps. A message with a payload beside it has
     /// that as `attached`; where there is no chunk for it, or the peer keeps too many, it is copied behind
-    /// the message, which is the same to who receives it.
+    /// the message, which is the same to who receives it. True: a payload finds no way, and the one before
+    /// it did; see [`starved_until`](Self::starved_until).
     pub(super) fn send(
         &self,
         batch: &Batch<'_>,
         transmit: &Transmit,
         attached: Option<&Attached>,
         pool: &Pool,
-    ) {
+    ) -> bool {
         let (parts, payload) = batch.out.parts(transmit);
         let bytes = transmit.len();
         let mut sender = lock(&self.sender);
@@ -232,6 +240,7 @@ impl Link {
                         if pushed.is_err() {
                             sender.lending.release(slot);
                         }
+                        sender.starved_since = None;
                         pushed
                     }
                     None => {
@@ -241,17 +250,27 @@ impl Link {
                 }
             }
         };
+        let begins_to_starve = pushed == Err(PushError::TooLong) && sender.starved_since.is_none();
+        if begins_to_starve {
+            sender.starved_since = Some(clock::mono());
+        }
         let must_wake = pushed.is_ok() && sender.sleep.must_wake(&self.peer);
         drop(sender);
         if must_wake {
             self.bell.ring();
         }
         match pushed {
-            Ok(()) => return,
+            Ok(()) => return false,
             Err(PushError::Full | PushError::TooLong) => {}
             Err(PushError::Corrupt(_)) => self.give_up(),
         }
         self.lost.fetch_add(1, Ordering::Relaxed);
+        begins_to_starve
+    }
+
+    /// When the link has to end, unless a long payload finds a way before: its peer is reached by UDP then.
+    pub(super) fn starved_until(&self) -> Option<Instant> {
+        lock(&self.sender).starved_since?.after(STARVED_MAX)
     }
 
     /// Takes back what the peer has let go of, and tells it which slabs are gone.

@@ -428,7 +428,9 @@ impl Transport for Memory {
                             let attached = payload.and_then(|payload| {
                                 attached.get_or_insert_with(|| self.attached(payload)).as_ref()
                             });
-                            link.send(batch, transmit, attached, &self.pool);
+                            if link.send(batch, transmit, attached, &self.pool) {
+                                self.control_bell.ring();
+                            }
                         }
                         // Its link has just ended: who sends there hears of it.
                         None => _ = self.lost.fetch_add(1, Ordering::Relaxed),

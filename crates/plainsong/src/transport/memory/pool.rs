@@ -133,9 +133,13 @@ impl Pool {
     pub(crate) fn allocate_to_keep(&self, bytes: usize) -> Result<Chunk, Exhausted> {
         let bytes_max = self.bytes_max / 2;
         let used = self.used.load(Ordering::Relaxed);
-        let wanted = chunk_bytes(bytes).and_then(|bytes| used.checked_add(bytes as u64));
-        if wanted.is_none_or(|wanted| wanted > bytes_max) {
-            return Err(Exhausted::Kept { bytes_max });
+        match chunk_bytes(bytes).map(|bytes| bytes as u64) {
+            Some(bytes) if bytes <= bytes_max => {
+                if used.saturating_add(bytes) > bytes_max {
+                    return Err(Exhausted::Kept { bytes_max });
+                }
+            }
+            _ => return Err(Exhausted::Bytes { bytes_max: self.bytes_max }),
         }
         self.allocate(bytes)
     }

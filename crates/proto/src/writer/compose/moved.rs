@@ -27,6 +27,7 @@ impl Writer {
         let Some(proxy) = self.proxies.get_mut(reader) else { return };
         // Of the new ring nothing has to be read yet.
         proxy.read = last;
+        proxy.repair.moved();
         if let Some(number) = queued {
             let gap = proxy.close_gap(number);
             let span = Span::new(number.max(proxy.first_relevant), last);

@@ -79,6 +79,11 @@ impl Repair {
         self.begin(now);
     }
 
+    /// It is reached by another route: what was repeated by the one before may never have left.
+    pub(crate) const fn moved(&mut self) {
+        (self.asked, self.left_of_lowest) = (self.acknowledged, self.lowest_max);
+    }
+
     fn begin(&mut self, now: Instant) {
         if now.since(self.began) >= READER_RESTART_PERIOD
             && let Some(has) = self.begins.take()
