@@ -74,11 +74,12 @@ impl Drop for Cell {
     }
 }
 
-const ADAPTERS: [&str; 10] = [
+const ADAPTERS: [&str; 11] = [
     "plainsong",
     "plainsong-busy",
     "plainsong-woken",
     "plainsong-udp",
+    "plainsong-loan",
     "plainsong-small-buffers",
     "udp",
     "udp-busy",
@@ -203,13 +204,4 @@ fn what_a_built_in_adapter_does_not_offer_is_refused() {
         let event = worker.next();
         assert!(matches!(event, Event::Error { kind: ErrorKind::Unsupported, .. }), "{adapter}: {event:?}");
     }
-}
-
-#[test]
-fn loans_are_told_to_be_missing() {
-    let mut cell = Cell::new();
-    let mut worker = cell.start("plainsong-loan");
-    worker.configure(&cell.here(ping_pong(ReadMethod::Waitset, 64, false).remove(0)));
-    let event = worker.next();
-    assert!(matches!(event, Event::Error { kind: ErrorKind::Unsupported, .. }), "{event:?}");
 }
