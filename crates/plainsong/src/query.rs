@@ -31,7 +31,7 @@ struct Inner<T> {
 struct Compiled {
     parameters: Vec<String>,
     payload: PayloadFilter,
-    /// The same as `Arc<Filter<T>>` of the type of the reader.
+    /// The same as a `Filter<T>` of the type of the reader.
     typed: Arc<dyn Any + Send + Sync>,
 }
 
@@ -144,11 +144,10 @@ fn compile<T: DdsType>(
     expression: &str,
     parameters: Vec<String>,
 ) -> Result<Compiled> {
-    let filter: Filter<T> = Filter::query(expression, &parameters).map_err(|error| {
+    let refused = |error| {
         refused(&format!("a query of the reader of topic '{}'", reader.topic_name()), expression, error)
-    })?;
-    let filter = Arc::new(filter);
-    let by_payload = Arc::clone(&filter);
-    let payload = PayloadFilter::new(move |payload| by_payload.passes_payload(payload));
-    Ok(Compiled { parameters, payload, typed: filter })
+    };
+    let typed: Filter<T> = Filter::query(expression, &parameters).map_err(refused)?;
+    let payload = reader.inner().ty.query(expression, &parameters).map_err(refused)?;
+    Ok(Compiled { parameters, payload, typed: Arc::new(typed) })
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::cdr::KeyHash;
 use crate::guid::Guid;
 use crate::malformed::{InvalidText, Malformed, octets_of_hex};
+use crate::payload::Payload;
 
 /// Names an instance or an entity. For an instance it is the key hash of its key (RTPS 2.5 §9.6.4.8), so
 /// every participant gives the same instance the same handle. Only where another key has the same hash, and
@@ -71,15 +72,29 @@ pub struct Key {
 /// Finds the instance in a serialized payload (with its encapsulation header), of data or of a key only;
 /// keyless types return [`InstanceHandle::NIL`].
 #[derive(Clone)]
-pub struct KeyFunction(Arc<FindKey>);
+pub struct KeyFunction {
+    find: Arc<FindKey>,
+    serialize: Option<Arc<SerializeKey>>,
+}
 
 type FindKey = dyn Fn(&[u8], bool) -> Result<Key, Malformed> + Send + Sync;
+type SerializeKey = dyn Fn(&[u8], bool, &mut Vec<u8>) -> bool + Send + Sync;
 
 impl KeyFunction {
     /// `find` is given a payload, and whether it is a key only.
     #[must_use]
     pub fn new(find: impl Fn(&[u8], bool) -> Result<Key, Malformed> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(find))
+        Self { find: Arc::new(find), serialize: None }
+    }
+
+    /// `serialize` appends the serialized key of such a payload, and says whether it has one: for readers to
+    /// tell the key of an instance. Without it they know handles alone.
+    #[must_use]
+    pub fn with_serialized(
+        self,
+        serialize: impl Fn(&[u8], bool, &mut Vec<u8>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { serialize: Some(Arc::new(serialize)), ..self }
     }
 
     /// The key of `payload`.
@@ -88,7 +103,21 @@ impl KeyFunction {
     /// [`Malformed`] where there is none in it.
     #[inline]
     pub fn key(&self, payload: &[u8], key_only: bool) -> Result<Key, Malformed> {
-        (self.0)(payload, key_only)
+        (self.find)(payload, key_only)
+    }
+
+    /// The serialized key of `payload`, in memory of its own.
+    #[cold]
+    #[must_use]
+    pub fn serialized(&self, payload: &[u8], key_only: bool) -> Option<Payload> {
+        let mut octets = Vec::new();
+        if !self.serialize.as_ref()?(payload, key_only, &mut octets) {
+            return None;
+        }
+        Payload::short(&octets).or_else(|| {
+            octets.shrink_to_fit();
+            Some(Payload::from_vec(octets))
+        })
     }
 }
 

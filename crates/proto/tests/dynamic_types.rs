@@ -155,6 +155,64 @@ struct Part {
     values: Vec<f64>,
 }
 
+const CELLS: usize = 1 << 20;
+
+/// What [`Machine`] has, and more than a stack has room for: read by its description.
+#[derive(DdsType, Debug, Clone, PartialEq)]
+#[dds(crate = "plainsong_proto")]
+struct Plant {
+    rooms: [u64; 2_000],
+    #[dds(key, id = 40)]
+    machine: Machine,
+    boxed: Box<u32>,
+    #[dds(key, id = 7)]
+    name: String,
+    #[dds(key, id = 8)]
+    mode: Mode,
+}
+
+/// The wire form of its memory.
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto")]
+#[repr(C)]
+struct Field {
+    cells: [f64; CELLS],
+    #[dds(key)]
+    row: u32,
+    #[dds(key)]
+    column: u32,
+}
+
+/// Small itself.
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto", mutable)]
+struct Fields {
+    #[dds(key)]
+    name: String,
+    fields: Vec<Field>,
+    other: Option<Box<Field>>,
+}
+
+/// Nothing describes a type that contains itself.
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto")]
+struct Knot {
+    #[dds(key)]
+    name: String,
+    cells: [u8; 1 << 16],
+    others: Vec<Self>,
+}
+
+/// As that, and not too large.
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto")]
+struct Twist {
+    #[dds(key)]
+    name: String,
+    cells: [u8; 1 << 14],
+    others: Vec<Self>,
+}
+
 fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![Just(Mode::Idle), Just(Mode::Moving), Just(Mode::Gone)]
 }
@@ -219,6 +277,12 @@ prop_compose! {
         note in prop::option::of("[a-z]{0,5}"), values in any::<Vec<f64>>(),
     ) -> Tagged {
         Tagged { tags, part: Part { number, note, values } }
+    }
+}
+
+prop_compose! {
+    fn plant()(room in any::<u64>(), machine in machine(), boxed in any::<u32>(), name in "[ab]{0,4}", mode in mode()) -> Plant {
+        Plant { rooms: [room; 2_000], machine, boxed: Box::new(boxed), name, mode }
     }
 }
 
@@ -311,6 +375,21 @@ proptest! {
     #[test]
     fn keys_and_filters_of_appendable_types_agree(sample in machine()) {
         agree(&sample, &OF_MACHINES);
+    }
+
+    #[test]
+    fn keys_and_filters_of_large_types_are_those_of_their_values(sample in plant()) {
+        agree(&sample, &["machine.place.room > 77 AND mode = 'Gone'", "machine.load > 0 OR name < 'b'"]);
+        for (version, endianness) in REPRESENTATIONS {
+            let (mut payload, mut expected, mut key) = (Vec::new(), Vec::new(), Vec::new());
+            to_payload(&sample, version, endianness, &mut payload).unwrap();
+            key_to_payload(&sample, version, endianness, &mut expected).unwrap();
+            let large = type_support::of::<Plant>();
+            large.serialize_key(&payload, false, (version, endianness), &mut key).unwrap();
+            assert_eq!(key, expected, "of the octets as of the value");
+            let filter = large.filter("machine.place.room > 77", &[]).unwrap();
+            assert_eq!(filter.passes(&payload), sample.machine.place.room > 77);
+        }
     }
 
     #[test]
@@ -412,4 +491,78 @@ fn an_encapsulation_of_another_extensibility_is_refused() {
     payload[1] = 7;
     assert_eq!(Encapsulation::parse(&payload).unwrap().0.name(), "CDR2_LE");
     assert_eq!(described::<Keyless>().check(&payload), Err(Malformed::UnsuitableEncapsulation));
+}
+
+/// A payload of `T` that is nothing but zeros, as each of these types may be.
+fn zeros<T: DdsType>(version: XcdrVersion, endianness: Endianness, bytes: usize) -> Vec<u8> {
+    let id = Encapsulation::for_type(version, T::EXTENSIBILITY, endianness).id();
+    [id.to_be_bytes().as_slice(), &vec![0; 2 + bytes]].concat()
+}
+
+fn on_a_stack<R: Send + 'static>(bytes: usize, run: impl FnOnce() -> R + Send + 'static) -> R {
+    std::thread::Builder::new().stack_size(bytes).spawn(run).unwrap().join().unwrap()
+}
+
+/// Where a tenth of a receive thread's stack is left.
+fn on_a_small_stack(read: impl FnOnce() + Send + 'static) {
+    on_a_stack(200 << 10, read);
+}
+
+#[test]
+fn no_value_of_a_large_type_is_ever_on_the_stack_that_reads_it() {
+    on_a_small_stack(|| {
+        let large = type_support::of::<Field>();
+        let octets = CELLS * 8 + 8;
+        for (endianness, representation) in
+            [Endianness::Little, Endianness::Big].map(|it| (it, (XcdrVersion::Xcdr1, it)))
+        {
+            let mut payload = zeros::<Field>(XcdrVersion::Xcdr1, endianness, octets);
+            let at = payload.len() - if endianness == Endianness::Little { 4 } else { 1 };
+            payload[at] = 9;
+            assert_eq!(large.check(&payload), Ok(()));
+            let mut key = Vec::new();
+            large.serialize_key(&payload, false, representation, &mut key).unwrap();
+            let of_key = large.key_hash(&key, true, &mut |_| ()).unwrap();
+            assert_eq!(large.key_hash(&payload, false, &mut |_| ()), Ok(of_key));
+            assert_eq!(of_key.to_string(), "00000000000000090000000000000000");
+            for (expression, passes) in [("column = 9", true), ("row > 0", false)] {
+                assert_eq!(large.filter(expression, &[]).unwrap().passes(&payload), passes);
+                let ordered = large.query(&format!("{expression} ORDER BY row"), &[]).unwrap();
+                assert_eq!(ordered.passes(&payload), passes);
+            }
+        }
+    });
+    let of_fields = on_a_stack(512 << 20, || {
+        let field = |row| Field { cells: [0.0; CELLS], row, column: 0 };
+        let fields = Fields { name: "a".into(), fields: vec![field(1)], other: Some(Box::new(field(2))) };
+        let mut payload = Vec::new();
+        to_payload(&fields, XcdrVersion::Xcdr2, Endianness::Big, &mut payload).unwrap();
+        payload
+    });
+    on_a_small_stack(move || {
+        let fields = type_support::of::<Fields>();
+        assert_eq!(fields.check(&of_fields), Ok(()));
+        let hash = fields.key_hash(&of_fields, false, &mut |_| ()).unwrap();
+        assert_eq!(hash.to_string(), "17bccba5c67b0746940ff9dfd356e745");
+        assert!(fields.filter("other.row = 2", &[]).unwrap().passes(&of_fields));
+        assert!(!fields.filter("name > 'a'", &[]).unwrap().passes(&of_fields));
+    });
+}
+
+#[test]
+fn what_is_too_large_and_not_described_is_refused_by_name() {
+    on_a_small_stack(|| {
+        let knot = type_support::of::<Knot>();
+        let payload = zeros::<Knot>(XcdrVersion::Xcdr1, Endianness::Little, 1 << 17);
+        assert_eq!(knot.check(&payload), Err(Malformed::TooLarge));
+        assert_eq!(knot.key_hash(&payload, true, &mut |_| ()), Err(Malformed::TooLarge));
+        let refused = knot.filter("name = 'a'", &[]).unwrap_err();
+        assert!(refused.to_string().contains("too large for a stack"), "{refused}");
+    });
+    let mut payload = Vec::new();
+    let twist = Twist { name: "a".into(), cells: [0; 1 << 14], others: Vec::new() };
+    to_payload(&twist, XcdrVersion::Xcdr1, Endianness::Little, &mut payload).unwrap();
+    let ty = type_support::of::<Twist>();
+    assert_eq!(ty.check(&payload), Ok(()));
+    assert_eq!(ty.key_hash(&payload, false, &mut |_| ()), Ok(key_hash(&twist).unwrap()));
 }

@@ -52,6 +52,7 @@ impl<T: Cdr> Cdr for Vec<T> {
     }
 
     fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        types.boxes::<T>();
         T::describe(types).map(TypeIdentifiers::sequence)
     }
 }
@@ -186,6 +187,7 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
     }
 
     fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        types.boxes::<(K, V)>();
         let key = K::describe(types)?;
         V::describe(types).map(|element| element.map(key))
     }
@@ -230,6 +232,7 @@ impl<T: Cdr> Cdr for Box<T> {
     }
 
     fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        types.boxes::<T>();
         T::describe(types)
     }
 

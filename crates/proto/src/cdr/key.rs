@@ -166,10 +166,16 @@ pub fn key_hash_and_key_of_payload<T: DdsType>(
     key_only: bool,
     long_key: impl FnOnce(&[u8]),
 ) -> Result<KeyHash, Malformed> {
-    if !key_only && let Some(hash) = T::KEY_PLACE.hash(payload) {
+    if let Some(hash) = key_hash_in_place::<T>(payload, key_only) {
         return Ok(hash);
     }
     decoded_hash::<T>(payload, key_only, long_key)
+}
+
+/// The key hash of a sample whose key is in a [`KeyPlace`].
+#[inline]
+pub(crate) fn key_hash_in_place<T: DdsType>(payload: &[u8], key_only: bool) -> Option<KeyHash> {
+    if key_only { None } else { T::KEY_PLACE.hash(payload) }
 }
 
 /// The key of a payload: of a serialized key if `key_only`, else of a sample, whose other members need not

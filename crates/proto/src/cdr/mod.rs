@@ -22,6 +22,7 @@ pub use decode::Decoder;
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldSource, FieldValue, Fields, NamedFields};
+pub(crate) use key::key_hash_in_place;
 pub use key::{
     KeyHash, KeyPlace, append_encoded_key, key_from_payload, key_hash, key_hash_and_key_as,
     key_hash_and_key_of_payload, key_hash_as, key_hash_of_encoded, key_hash_of_payload, key_of_payload,

@@ -23,6 +23,12 @@ rows! { MEMORY: "Memory and datagrams";
     POOL_LOOKS: usize = 4, buffers;
     /// glibc copies less without `rep movsb`; longer copies are cut into pieces of this (`copying.rs`).
     COPY_PIECE_BYTES: usize = 2, KiB;
+    /// Keys and members of types with larger values are read from octets: a value on the stack of a receive
+    /// thread (2 MiB) is there some twenty times in a debug build, and once more for each level of nesting.
+    STACK_VALUE_BYTES: usize = 8, KiB;
+    /// What no description tells how to read, a type that contains itself, is decoded up to this size, and no
+    /// larger.
+    STACK_VALUE_BYTES_MAX: usize = 32, KiB;
     /// Tables with fewer entries keep their memory.
     SHRINK_ENTRIES_MIN: usize = 1_024, entries;
     /// So many things that were forgotten are worth giving the heap back: a few MB, in pieces that it keeps

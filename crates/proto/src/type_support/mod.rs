@@ -11,13 +11,14 @@
 #![deny(clippy::indexing_slicing)]
 
 mod dynamic;
+mod large;
 mod rust;
 
 use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cdr::{EncodeError, Endianness, Extensibility, KeyHash, XcdrVersion};
+use crate::cdr::{Encapsulation, EncodeError, Endianness, Extensibility, KeyHash, XcdrVersion};
 use crate::filter::{FilterError, FilterFunction, PayloadFilter};
 use crate::instance::{Fingerprint, InstanceHandle, Key, KeyFunction};
 use crate::malformed::Malformed;
@@ -87,16 +88,29 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// [`FilterError`], also where members are not known by their names.
     fn filter(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError>;
 
+    /// As [`Self::filter`], of a query, which may have ORDER BY, too: it does not count here.
+    ///
+    /// # Errors
+    /// [`FilterError`].
+    fn query(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError>;
+
     /// How a reader finds the instance of a payload. `fingerprint` tells long keys apart: see
     /// [`Fingerprint::new`].
     fn key_function(self: Arc<Self>, fingerprint: fn(&[u8]) -> Fingerprint) -> KeyFunction {
-        KeyFunction::new(move |payload, key_only| {
+        let serializing = Arc::clone(&self);
+        let find = KeyFunction::new(move |payload, key_only| {
             if !self.is_keyed() {
                 return Ok(InstanceHandle::NIL.into());
             }
             let mut found = None;
             let hash = self.key_hash(payload, key_only, &mut |key| found = Some(fingerprint(key)))?;
             Ok(Key { hash: hash.into(), fingerprint: found })
+        });
+        find.with_serialized(move |payload, key_only, buffer| {
+            Encapsulation::parse(payload).is_ok_and(|(it, _)| {
+                let representation = (it.version, it.endianness);
+                serializing.serialize_key(payload, key_only, representation, buffer).is_ok()
+            })
         })
     }
 

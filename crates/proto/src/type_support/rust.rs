@@ -5,19 +5,33 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::large::LargeType;
 use super::{DynamicType, KeyError, TypeSupport};
 use crate::cdr::{self, DdsType, Endianness, Extensibility, KeyHash, XcdrVersion};
 use crate::filter::{Filter, FilterError, PayloadFilter};
 use crate::malformed::Malformed;
+use crate::tuning::memory::{STACK_VALUE_BYTES, STACK_VALUE_BYTES_MAX};
 use crate::types::TypeDescription;
 
 /// The type support of `T`.
 #[must_use]
 pub fn of<T: DdsType>() -> Arc<dyn TypeSupport> {
-    Arc::new(RustType::<T>(PhantomData))
+    let (description, value_bytes) = TypeDescription::of_with_value_bytes::<T>();
+    let description = description.map(Arc::new);
+    if value_bytes > STACK_VALUE_BYTES {
+        let octets = description.clone().and_then(|it| DynamicType::new(T::TYPE_NAME, it).ok());
+        if octets.is_some() || value_bytes > STACK_VALUE_BYTES_MAX {
+            return Arc::new(LargeType::<T>::new(octets, description));
+        }
+    }
+    Arc::new(RustType::<T> { description, marker: PhantomData })
 }
 
-struct RustType<T>(PhantomData<fn() -> T>);
+/// Decodes values of `T`, which are small.
+struct RustType<T> {
+    description: Option<Arc<TypeDescription>>,
+    marker: PhantomData<fn() -> T>,
+}
 
 impl<T> fmt::Debug for RustType<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +57,7 @@ impl<T: DdsType> TypeSupport for RustType<T> {
     }
 
     fn description(&self) -> Option<Arc<TypeDescription>> {
-        TypeDescription::of::<T>().map(Arc::new)
+        self.description.clone()
     }
 
     fn rust_type(&self) -> Option<TypeId> {
@@ -79,8 +93,15 @@ impl<T: DdsType> TypeSupport for RustType<T> {
     }
 
     fn filter(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
-        let filter = Filter::<T>::condition(expression, parameters)?;
-        let steps = filter.steps_per_octet();
-        Ok(PayloadFilter::new(move |payload| filter.passes_payload(payload)).with_steps_per_octet(steps))
+        Ok(by_value(Filter::<T>::condition(expression, parameters)?))
     }
+
+    fn query(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
+        Ok(by_value(Filter::<T>::query(expression, parameters)?))
+    }
+}
+
+fn by_value<T: DdsType>(filter: Filter<T>) -> PayloadFilter {
+    let steps = filter.steps_per_octet();
+    PayloadFilter::new(move |payload| filter.passes_payload(payload)).with_steps_per_octet(steps)
 }

@@ -6,7 +6,7 @@ use super::{
     Definition, Literal, MemberName, OBJECT_BYTES_MAX, StructureMember, TypeHash, TypeIdentifier,
     TypeInformation, TypeObject, TypeWithDependencies, UnionMember, member_flag,
 };
-use crate::cdr::{Cdr, DdsType, Extensibility};
+use crate::cdr::{DdsType, Extensibility};
 
 /// The same type in both equivalence relations (XTypes 1.3 §7.3.4.7).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,11 +129,19 @@ pub struct CaseDescription {
 pub struct TypeBuilder {
     /// Types being described: one that is met again contains itself.
     open: Vec<&'static str>,
-    done: BTreeMap<&'static str, TypeIdentifiers>,
+    /// `None` of types without description: what has one of them has none either.
+    done: BTreeMap<&'static str, Option<TypeIdentifiers>>,
     objects: BTreeMap<TypeHash, Vec<u8>>,
+    boxed_bytes_max: usize,
 }
 
 impl TypeBuilder {
+    /// Notes that values of type `T` are kept in the heap, as elements of a sequence are: each is decoded by
+    /// itself.
+    pub(crate) fn boxes<T>(&mut self) {
+        self.boxed_bytes_max = self.boxed_bytes_max.max(size_of::<T>());
+    }
+
     /// A structure; `None` when it contains itself or something without description.
     pub fn structure(
         &mut self,
@@ -143,8 +151,10 @@ impl TypeBuilder {
         members: &[MemberDescription],
     ) -> Option<TypeIdentifiers> {
         self.named(name, |types| {
-            let described = members.iter().map(|member| Some((member, types.member(member)?)));
-            let described: Vec<_> = described.collect::<Option<_>>()?;
+            // All are looked at, also where one has no description.
+            let described: Vec<_> =
+                members.iter().map(|member| Some((member, types.member(member)?))).collect();
+            let described: Vec<_> = described.into_iter().collect::<Option<_>>()?;
             types.add(name, |complete| {
                 let members = described.iter().map(|(member, ty)| StructureMember {
                     id: member.id,
@@ -172,8 +182,9 @@ impl TypeBuilder {
     ) -> Option<TypeIdentifiers> {
         self.named(name, |types| {
             let discriminator = discriminator(types)?;
-            let described = cases.iter().map(|case| Some((case, types.member(&case.member)?)));
-            let described: Vec<_> = described.collect::<Option<_>>()?;
+            let described: Vec<_> =
+                cases.iter().map(|case| Some((case, types.member(&case.member)?))).collect();
+            let described: Vec<_> = described.into_iter().collect::<Option<_>>()?;
             types.add(name, |complete| {
                 let members = described.iter().map(|(case, ty)| UnionMember {
                     id: case.member.id,
@@ -231,7 +242,7 @@ impl TypeBuilder {
         describe: impl FnOnce(&mut Self) -> Option<TypeIdentifiers>,
     ) -> Option<TypeIdentifiers> {
         if let Some(known) = self.done.get(name) {
-            return Some(known.clone());
+            return known.clone();
         }
         if self.open.contains(&name) {
             return None;
@@ -239,7 +250,7 @@ impl TypeBuilder {
         self.open.push(name);
         let identifiers = describe(self);
         self.open.pop();
-        self.done.insert(name, identifiers.clone()?);
+        self.done.insert(name, identifiers.clone());
         identifiers
     }
 
@@ -272,7 +283,16 @@ impl TypeDescription {
     /// The description of a type; `None` for one that contains itself: such types are matched by name alone.
     #[must_use]
     pub fn of<T: DdsType>() -> Option<Self> {
-        Self::build(<T as Cdr>::describe)
+        Self::of_with_value_bytes::<T>().0
+    }
+
+    /// The same, and octets of memory of the largest value that is decoded in one piece: of the type, or of
+    /// what its collections and boxes have.
+    pub(crate) fn of_with_value_bytes<T: DdsType>() -> (Option<Self>, usize) {
+        let mut types = TypeBuilder::default();
+        let identifiers = T::describe(&mut types);
+        let value_bytes = types.boxed_bytes_max.max(size_of::<T>());
+        (identifiers.and_then(|identifiers| Self::made(types, identifiers)), value_bytes)
     }
 
     /// The description of the type that `describe` describes.
@@ -280,6 +300,10 @@ impl TypeDescription {
     pub fn build(describe: impl FnOnce(&mut TypeBuilder) -> Option<TypeIdentifiers>) -> Option<Self> {
         let mut types = TypeBuilder::default();
         let identifiers = describe(&mut types)?;
+        Self::made(types, identifiers)
+    }
+
+    fn made(types: TypeBuilder, identifiers: TypeIdentifiers) -> Option<Self> {
         let (TypeIdentifier::Hash(minimal), TypeIdentifier::Hash(complete)) =
             (identifiers.minimal, identifiers.complete)
         else {

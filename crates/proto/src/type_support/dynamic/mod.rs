@@ -132,7 +132,16 @@ impl TypeSupport for DynamicType {
     }
 
     fn filter(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
-        let condition = Condition::filter(Names(&self.ty), expression, parameters)?;
+        Ok(self.payload_filter(Condition::filter(Names(&self.ty), expression, parameters)?))
+    }
+
+    fn query(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
+        Ok(self.payload_filter(Condition::query(Names(&self.ty), expression, parameters)?))
+    }
+}
+
+impl DynamicType {
+    fn payload_filter(&self, condition: Condition) -> PayloadFilter {
         let (steps, ty) = (condition.steps_per_octet(), Arc::clone(&self.ty));
         let extensibility = self.extensibility;
         let passes = move |payload: &[u8]| {
@@ -140,6 +149,6 @@ impl TypeSupport for DynamicType {
                 .and_then(|mut decoder| decode::decode(&ty, &mut decoder));
             value.map_or(true, |value| condition.passes(&Fields { ty: &ty, value }))
         };
-        Ok(PayloadFilter::new(passes).with_steps_per_octet(steps))
+        PayloadFilter::new(passes).with_steps_per_octet(steps)
     }
 }
