@@ -12,6 +12,7 @@ use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{
     AccessScope, Durability, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured,
 };
@@ -118,7 +119,11 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`], [`Error::BadParameter`] when the reader does not know the instance.
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|reader, _, _| reader.instance_key(handle))?;
-        key.and_then(|key| cdr::key_of_payload(key.payload.as_slice(), key.key_only).ok())
+        let value = |key: &Payload| {
+            if T::KEYED { cdr::key_from_payload(key.as_slice()).ok() } else { Some(T::initial()) }
+        };
+        key.as_ref()
+            .and_then(value)
             .ok_or_else(|| BadParameter::UnknownInstance { entity: self.inner.describe() }.into())
     }
 

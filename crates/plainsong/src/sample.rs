@@ -207,7 +207,7 @@ mod tests {
             publication_handle: InstanceHandle::NIL,
             valid_data,
         };
-        CachedSample { info, id: 0, payload, key_only: !valid_data }
+        CachedSample { info, id: 0, payload }
     }
 
     fn note(text: &str) -> CachedSample {

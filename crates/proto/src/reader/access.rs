@@ -21,11 +21,9 @@ pub struct CachedSample {
     pub info: SampleInfo,
     /// No other sample of the reader has this number.
     pub id: u64,
-    /// With valid data the serialized data; otherwise whatever contains the key, or nothing when only
-    /// the key hash is known.
+    /// With valid data the serialized data; otherwise the serialized key, or nothing when only the key hash
+    /// is known.
     pub payload: Payload,
-    /// The payload is a serialized key, not data.
-    pub key_only: bool,
 }
 
 /// Samples as returned together. What it had before [`Self::clear`] is overwritten where it is.
@@ -73,7 +71,7 @@ impl CachedSamples {
             self.grow(instance, sample);
         }
         let entry = self.entries.get_mut(self.len)?;
-        (entry.info, entry.key_only, entry.id) = (info(instance, sample), sample.key_only, sample.id);
+        (entry.info, entry.id) = (info(instance, sample), sample.id);
         self.len += 1;
         Some(&mut entry.payload)
     }
@@ -86,7 +84,7 @@ impl CachedSamples {
     #[cold]
     fn grow(&mut self, instance: &Instance, sample: &Sample) {
         let (info, payload) = (info(instance, sample), Payload::empty());
-        self.entries.push(CachedSample { info, id: sample.id, payload, key_only: sample.key_only });
+        self.entries.push(CachedSample { info, id: sample.id, payload });
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use super::ReaderLimits;
 use super::change::Change;
 use super::destination_order::Order;
-use super::instances::{Instance, InstanceId, InstanceKey, Instances, OptionalIndex, Sample};
+use super::instances::{Instance, InstanceId, Instances, OptionalIndex, Sample};
 use super::lifecycle::Lifecycle;
 use super::ownership::{Publications, WriterId};
 use super::samples::{Samples, SlotId};
@@ -19,7 +19,7 @@ use super::undecodable::Undecodables;
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
 use crate::instance::{InstanceHandle, Key, KeyFunction};
-use crate::payload::{Payload, PayloadView};
+use crate::payload::Payload;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::InstanceState;
 use crate::shrink::Freed;
@@ -27,6 +27,7 @@ use crate::stats::DropReason;
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
 use crate::tuning::reader::{DEADLINE_PERIOD_MIN, HELD_BACK_RETRY};
+use identity::Names;
 use ledger::Ledger;
 pub(super) use room::Room;
 
@@ -79,14 +80,12 @@ pub(super) struct Policy {
 pub(super) struct Cache {
     pub(super) policy: Policy,
     limits: ReaderLimits,
-    keyed: bool,
-    key: KeyFunction,
+    names: Names,
     filter: Option<PayloadFilter>,
     pub(super) instances: Instances,
     pub(super) samples: Samples,
     pub(super) ledger: Ledger,
     pub(super) publications: Publications,
-    key_bytes: usize,
     next_id: u64,
     pub(super) timers: BTreeSet<(Instant, InstanceId, Timer)>,
     /// Empty instances that are not alive, the first to forget in front.
@@ -151,14 +150,12 @@ impl Cache {
         Self {
             policy: Policy::new(qos, limits),
             limits: limits.clone(),
-            keyed,
-            key,
+            names: Names::new(key, keyed, limits.key_bytes_max),
             filter: None,
             instances: Instances::default(),
             samples: Samples::default(),
             ledger: Ledger::default(),
             publications: Publications::default(),
-            key_bytes: 0,
             next_id: 0,
             timers: BTreeSet::new(),
             retired: VecDeque::new(),
@@ -279,7 +276,6 @@ impl Cache {
         sample.reception_timestamp = change.reception_timestamp;
         sample.read = false;
         sample.valid = true;
-        sample.key_only = change.key_only;
         change.payload.hand_over(&mut sample.payload);
         sample.expires = expires;
         sample.group_number = change.group_number;
@@ -390,7 +386,7 @@ impl Cache {
     /// Puts the sample in the slot `at`, which is in no queue yet, among those of its instance.
     #[inline(always)]
     fn insert(&mut self, now: Now, id: InstanceId, at: SlotId) {
-        let Self { instances, samples, ledger, policy, key_bytes, limits, .. } = self;
+        let Self { instances, samples, ledger, policy, names, limits, .. } = self;
         let Some(instance) = instances.get_mut(id) else { return };
         let before = instance.shape();
         instance.revive();
@@ -398,13 +394,7 @@ impl Cache {
         sample.disposed_generation = instance.disposed_generations;
         sample.no_writers_generation = instance.no_writers_generations;
         if !instance.is_named {
-            remember_key(
-                key_bytes,
-                limits.key_bytes_max,
-                instance,
-                (&sample.payload).into(),
-                sample.key_only,
-            );
+            names.name(instance, sample.payload.as_slice(), false);
         }
         ledger.entered(sample, (id, at), policy);
         if policy.order.is_by_source() {
@@ -455,10 +445,9 @@ impl Cache {
             Err(outcome) => return outcome,
         };
         if let Some(instance) = self.instances.get_mut(id)
-            && !change.payload.is_empty()
+            && !instance.is_named
         {
-            let budget = self.limits.key_bytes_max;
-            remember_key(&mut self.key_bytes, budget, instance, change.payload.view(), change.key_only);
+            self.names.name(instance, change.payload.as_slice(), change.key_only);
         }
         let mut outcome = Outcome::Consumed;
         if change.status.disposed {
@@ -532,8 +521,7 @@ impl Cache {
             no_writers_generation: instance.no_writers_generations,
             read: false,
             valid: false,
-            key_only: instance.key().is_some_and(|key| key.key_only),
-            payload: instance.key().map_or_else(Payload::empty, |key| key.payload.clone()),
+            payload: instance.key().clone(),
             expires: None,
             group_number: None,
         };
@@ -695,9 +683,8 @@ impl Cache {
         (self.ledger.valid_samples, self.ledger.bytes)
     }
 
-    pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<InstanceKey> {
-        let instance = self.instances.get(self.instances.find(handle)?)?;
-        Some(instance.key().cloned().unwrap_or_default())
+    pub(super) fn instance_key(&self, handle: InstanceHandle) -> Option<Payload> {
+        Some(self.instances.get(self.instances.find(handle)?)?.key().clone())
     }
 }
 
@@ -733,24 +720,4 @@ fn expires(now: Now, since: Time, lifespan: Duration) -> Result<Option<Instant>,
 
 const fn publication_of((_, guid): (Time, Guid)) -> Guid {
     guid
-}
-
-/// Keeps `payload` as what names the instance, if nothing better is there and the budget allows.
-#[cold]
-fn remember_key(
-    held: &mut usize,
-    budget: usize,
-    instance: &mut Instance,
-    payload: PayloadView<'_>,
-    key_only: bool,
-) {
-    let known = instance.key_with_octets();
-    if known.is_some_and(|key| key.key_only || !key_only) {
-        return;
-    }
-    let others = *held - known.map_or(0, |key| key.payload.len());
-    if others.saturating_add(payload.len()) <= budget {
-        *held = others + payload.len();
-        instance.set_key(InstanceKey { payload: payload.to_payload(), key_only });
-    }
 }

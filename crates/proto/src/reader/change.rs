@@ -103,13 +103,6 @@ impl Incoming<'_> {
         }
     }
 
-    pub(super) fn view(&self) -> PayloadView<'_> {
-        match self {
-            Self::Octets(octets) => PayloadView::Octets(octets),
-            Self::Payload(payload) => PayloadView::Payload(payload),
-        }
-    }
-
     #[inline]
     pub(super) const fn len(&self) -> usize {
         match self {

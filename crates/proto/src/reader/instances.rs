@@ -20,15 +20,6 @@ use crate::tuning::reader::FORGOTTEN_INSTANCES_MIN;
 /// Index of an instance in its reader.
 pub(super) type InstanceId = u32;
 
-/// What names an instance to the application: some payload that contains its key.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct InstanceKey {
-    /// Serialized data or key with its encapsulation header; empty when only the key hash is known.
-    pub payload: Payload,
-    /// The payload is a serialized key, not data.
-    pub key_only: bool,
-}
-
 /// One sample in the cache.
 #[derive(Debug)]
 pub(super) struct Sample {
@@ -42,7 +33,6 @@ pub(super) struct Sample {
     pub(super) read: bool,
     /// False for a marker: it only reports that the instance is not alive.
     pub(super) valid: bool,
-    pub(super) key_only: bool,
     pub(super) payload: Payload,
     /// End of LIFESPAN.
     pub(super) expires: Option<Instant>,
@@ -79,7 +69,7 @@ pub(super) struct Instance {
     pub(super) state: InstanceState,
     pub(super) view: ViewState,
     pub(super) has_marker: bool,
-    /// There are octets in its key, which a sample with data cannot better.
+    /// Its key is kept, or it has none.
     pub(super) is_named: bool,
     /// Made when something in it changes for the first time.
     details: Option<Box<Details>>,
@@ -93,7 +83,8 @@ const _: () = assert!(size_of::<Option<Instance>>() == 64);
 pub(super) struct Details {
     /// Writers that keep it alive.
     pub(super) writers: u32,
-    key: Option<InstanceKey>,
+    /// Serialized, with its encapsulation header; empty when only the key hash is known.
+    key: Payload,
     /// EXCLUSIVE ownership.
     pub(super) owner: Option<WriterId>,
     /// TIME_BASED_FILTER: nothing before this time.
@@ -168,7 +159,6 @@ impl Sample {
             no_writers_generation: 0,
             read: false,
             valid: false,
-            key_only: false,
             payload: Payload::empty(),
             expires: None,
             group_number: None,
@@ -236,21 +226,15 @@ impl Instance {
         self.details.as_deref_mut()
     }
 
-    /// What names it to the application, when that is known.
-    pub(super) fn key(&self) -> Option<&InstanceKey> {
-        self.details().key.as_ref()
-    }
-
-    /// The same unless it is empty, which is known without a look: where there was no room for it, each
-    /// sample asks.
-    pub(super) fn key_with_octets(&self) -> Option<&InstanceKey> {
-        if self.is_named { self.key() } else { None }
+    /// What names it to the application: its serialized key, or nothing.
+    pub(super) fn key(&self) -> &Payload {
+        &self.details().key
     }
 
     #[cold]
-    pub(super) fn set_key(&mut self, key: InstanceKey) {
-        self.is_named = !key.payload.is_empty();
-        self.details_mut().key = Some(key);
+    pub(super) fn set_key(&mut self, key: Payload) {
+        self.is_named = true;
+        self.details_mut().key = key;
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -331,7 +315,7 @@ impl Details {
     const fn new() -> Self {
         Self {
             writers: 0,
-            key: None,
+            key: Payload::empty(),
             owner: None,
             filtered_until: None,
             ordered_after: None,

@@ -36,7 +36,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use crate::limits::ReaderLimits;
 pub use access::{Access, CachedSample, CachedSamples, Fetch, rank_together};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
-pub use instances::InstanceKey;
 pub use state::{ReaderTotals, WriterRoute};
 pub use undecodable::{Discarded, Undecodable};
 
@@ -44,7 +43,7 @@ use crate::filter::{PayloadFilter, SignedFilter};
 use crate::guid::Guid;
 use crate::instance::{InstanceHandle, Key, KeyFunction};
 use crate::outbox::{Event, Outbox};
-use crate::payload::PayloadPool;
+use crate::payload::{Payload, PayloadPool};
 use crate::qos::{Durability, QosSet};
 use crate::sample_info::Selector;
 use crate::seq::SequenceNumber;
@@ -282,10 +281,10 @@ impl Reader {
         self.cache.instances.find_key(key)
     }
 
-    /// A payload that contains the key of `instance`; empty when only its key hash is known, `None`
-    /// when the instance is unknown or forgotten.
+    /// The serialized key of `instance`; empty when only its key hash is known, or nothing of it was kept for
+    /// want of room, `None` when the instance is unknown or forgotten.
     #[must_use]
-    pub fn instance_key(&self, instance: InstanceHandle) -> Option<InstanceKey> {
+    pub fn instance_key(&self, instance: InstanceHandle) -> Option<Payload> {
         self.cache.instance_key(instance)
     }
 

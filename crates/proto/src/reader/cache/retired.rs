@@ -34,7 +34,7 @@ impl Cache {
         if self.freed.note(1) {
             self.timers.insert((Instant(0), id, Timer::Freed));
         }
-        self.key_bytes -= instance.key().map_or(0, |key| key.payload.len());
+        self.names.forget(&instance);
         while let Some(at) = instance.samples.first() {
             if leave(&mut self.samples, &mut self.ledger, &self.policy, &mut instance, at, None).is_none() {
                 break;

@@ -1,7 +1,11 @@
 //! Instances: states, generations, ranks, and what read and take make of them (DCPS 1.4 §2.2.2.5).
 
+use std::any::Any;
+use std::sync::Arc;
+
 use super::*;
 use crate::cdr::KeyHash;
+use crate::payload::{Payload, Region};
 use crate::qos::{Liveliness, LivelinessKind, Ownership};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -160,9 +164,8 @@ fn fact_40_a_writer_that_leaves_takes_only_its_own_instances_along() {
     assert_eq!(samples.len(), 1, "writer 2 still writes the instance 2");
     assert_eq!(samples[0].info.instance_handle, handle(1));
     assert_eq!(state_of(&samples), InstanceState::NotAliveNoWriters);
-    assert_eq!(samples[0].payload.as_slice(), payload(1, 1), "the key can be told");
-    let key = bench.reader.instance_key(handle(1)).unwrap();
-    assert_eq!((key.payload.as_slice(), key.key_only), (&payload(1, 1)[..], false));
+    assert_eq!(samples[0].payload.as_slice(), [0, 1, 0, 0, 1], "the key can be told");
+    assert_eq!(bench.reader.instance_key(handle(1)).unwrap().as_slice(), [0, 1, 0, 0, 1]);
     bench.unregister(2, 2, 2).unwrap();
     assert_eq!(state_of(&bench.take()), InstanceState::NotAliveNoWriters);
 }
@@ -349,4 +352,56 @@ fn a_keyless_topic_has_one_instance() {
     let samples = bench.take_with(&only(InstanceSelector::NextAfter(InstanceHandle::NIL)));
     assert_eq!(values(&samples), [1, 2]);
     assert_eq!(samples[0].info.instance_handle, InstanceHandle::NIL);
+}
+
+/// Memory that a writer lends.
+#[derive(Debug)]
+struct Chunk(Vec<u8>);
+
+impl Region for Chunk {
+    fn octets(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[test]
+fn the_key_of_an_instance_keeps_no_memory_of_a_sample() {
+    let mut bench = Bench::reliable();
+    let mut chunks = Vec::new();
+    let end = InlineQos {
+        status_info: StatusInfo { disposed: true, ..StatusInfo::default() },
+        ..InlineQos::default()
+    };
+    let mut end_list = Vec::new();
+    encode_inline_qos(&end, &mut end_list);
+    let end_qos = ParameterListView { bytes: &end_list, little_endian: true };
+    // The second instance begins with its end, whose key has much behind it.
+    for (number, key, inline_qos) in [(1, 1, None), (2, 2, Some(end_qos)), (3, 1, Some(end_qos))] {
+        let chunk: Arc<dyn Region> = Arc::new(Chunk([payload(key, 7), vec![0; 10_000]].concat()));
+        let lent = Payload::from_region(Arc::clone(&chunk), 0..usize::MAX);
+        let data = Data {
+            inline_qos,
+            key_only: inline_qos.is_some(),
+            attachment: Some(&lent),
+            ..plain(number, chunk.octets())
+        };
+        bench.reader.on_data(bench.now, &bench.context(1), &data, &mut bench.out).unwrap();
+        drop(lent);
+        chunks.push(chunk);
+    }
+    let lent = |chunks: &[Arc<dyn Region>]| chunks.iter().map(Arc::strong_count).collect::<Vec<_>>();
+    assert_eq!(lent(&chunks), [2, 1, 1], "the sample is there to be taken");
+    let samples = bench.take();
+    let keys: Vec<_> =
+        samples.iter().filter(|it| !it.info.valid_data).map(|it| it.payload.as_slice()).collect();
+    assert_eq!(keys, [[0, 1, 0, 0, 1], [0, 1, 0, 0, 2]], "markers tell the key");
+    drop(samples);
+    assert_eq!(lent(&chunks), [1, 1, 1]);
+    for key in [1, 2] {
+        assert_eq!(bench.reader.instance_key(handle(key)).unwrap().as_slice(), [0, 1, 0, 0, key]);
+    }
 }

@@ -1,7 +1,6 @@
 //! Two keys with one key hash (RTPS 2.5 §8.7.8): two instances.
 
 use super::*;
-use crate::instance::KeyFunction;
 use crate::long_keys::tests::{colliding, key};
 use crate::qos::Ownership;
 
@@ -19,7 +18,8 @@ fn of(which: usize, value: Option<u8>) -> Vec<u8> {
 }
 
 fn bench(qos: QosSet) -> Bench {
-    let mut bench = Bench::with(ReaderConfig { key: KeyFunction::new(octets_128), ..config(qos.reliable()) });
+    let mut bench =
+        Bench::with(ReaderConfig { key: key_of_octets(octets_128, 128), ..config(qos.reliable()) });
     bench.matched(1, QosSet::writer());
     bench.matched(2, QosSet::writer());
     bench
@@ -79,7 +79,7 @@ fn keys_with_one_hash_are_two_instances() {
         assert_ne!(handles[0], handles[1]);
         for (which, handle) in [first, second].into_iter().zip(handles) {
             let named = bench.reader.instance_key(handle).unwrap();
-            assert_eq!(octets_128(named.payload.as_slice(), false), Ok(key(&colliding()[which])));
+            assert_eq!(octets_128(named.as_slice(), false), Ok(key(&colliding()[which])));
         }
         bench.disposed(2, 3, second);
         let mut expected = [Alive; 2];
@@ -124,7 +124,7 @@ fn each_of_two_instances_with_one_hash_has_its_owner() {
 fn limits_hold_for_instances_with_one_hash_and_forgetting_makes_room() {
     let limits = ReaderLimits { instances_max: 1, ..ReaderLimits::default() };
     let qos = QosSet::reader().reliable().keep_last(1);
-    let mut bench = Bench::with(ReaderConfig { key: KeyFunction::new(octets_128), limits, ..config(qos) });
+    let mut bench = Bench::with(ReaderConfig { key: key_of_octets(octets_128, 128), limits, ..config(qos) });
     bench.matched(1, QosSet::writer());
     bench.wrote(1, 1, 0, 10);
     let refused = bench.data_with(1, 2, &InlineQos::default(), &of(1, Some(20)), false);

@@ -36,6 +36,16 @@ pub(super) fn first_octet(payload: &[u8], _key_only: bool) -> Result<Key, Malfor
     Ok(handle(*payload.get(4).ok_or(Malformed::Truncated)?).into())
 }
 
+/// Keys of the first octets: a key alone is as far as they go.
+pub(super) fn key_of_octets(find: fn(&[u8], bool) -> Result<Key, Malformed>, octets: usize) -> KeyFunction {
+    KeyFunction::new(find).with_serialized(move |payload, _, buffer| {
+        payload.get(..4 + octets).is_some_and(|key| {
+            buffer.extend_from_slice(key);
+            true
+        })
+    })
+}
+
 pub(super) fn handle(key: u8) -> InstanceHandle {
     let mut octets = [0xee; 16];
     octets[0] = key;
@@ -76,7 +86,7 @@ pub(super) fn config(qos: QosSet) -> ReaderConfig {
         keyed: true,
         qos,
         limits: ReaderLimits::default(),
-        key: KeyFunction::new(first_octet),
+        key: key_of_octets(first_octet, 1),
     }
 }
 
