@@ -11,6 +11,8 @@ pub(crate) enum Told {
     Violation(String),
     /// No sample of a writer that is never killed came for so long, or a write of one took so long.
     Stall { flow: usize, from_ns: u64, to_ns: u64, writing: bool },
+    /// What the writer of a flow says while a write lasts long.
+    Waits { flow: usize, from_ns: u64, state: String },
     /// Threads of the process that were to run did not for so long.
     Paused { from_ns: u64, to_ns: u64 },
     /// Since the beginning.
@@ -46,6 +48,7 @@ impl fmt::Display for Told {
             Self::Stall { flow, from_ns, to_ns, writing } => {
                 write!(f, "stall {flow} {from_ns} {to_ns} {}", u8::from(*writing))
             }
+            Self::Waits { flow, from_ns, state } => write!(f, "waits {flow} {from_ns} {state}"),
             Self::Paused { from_ns, to_ns } => write!(f, "paused {from_ns} {to_ns}"),
             Self::Count(it) => {
                 let Count { written, received, octets, late, pause_ns, write_ns } = it;
@@ -63,6 +66,12 @@ impl Told {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         if word == "violation" {
             return Some(Self::Violation(rest.to_owned()));
+        }
+        if word == "waits" {
+            let mut words = rest.splitn(3, ' ');
+            let (flow, from_ns, state) = (words.next()?, words.next()?, words.next()?);
+            let (flow, from_ns) = (flow.parse().ok()?, from_ns.parse().ok()?);
+            return Some(Self::Waits { flow, from_ns, state: state.to_owned() });
         }
         let numbers: Option<Vec<u64>> = rest.split_whitespace().map(|it| it.parse().ok()).collect();
         Some(match (word, numbers?.as_slice()) {
@@ -93,6 +102,7 @@ mod tests {
             Told::Ready,
             Told::Violation("a sample of 3: corrupted".to_owned()),
             Told::Stall { flow: 1, from_ns: 2, to_ns: 3, writing: true },
+            Told::Waits { flow: 1, from_ns: 2, state: "for 3 readers".to_owned() },
             Told::Paused { from_ns: 5, to_ns: 6 },
             Told::Count(count),
             Told::Written { writer: 1, number: 2 },

@@ -47,6 +47,8 @@ struct Stopped {
 pub(crate) struct Verdict {
     violations: Vec<String>,
     stalls: Vec<Stall>,
+    /// What writers said while a write lasted long: of which process, since when, and what.
+    waits: Vec<(u64, u64, String)>,
     stopped: Vec<Stopped>,
     counts: HashMap<u64, Count>,
     kills: HashMap<&'static str, u64>,
@@ -69,6 +71,7 @@ impl Verdict {
             Told::Stall { flow, from_ns, to_ns, writing } => {
                 self.stalls.push(Stall { process, flow, from_ns, to_ns, writing });
             }
+            Told::Waits { from_ns, ref state, .. } => self.waits.push((process, from_ns, state.clone())),
             Told::Paused { from_ns, to_ns } => self.pauses.push((from_ns, to_ns)),
             Told::Count(count) => {
                 self.counts.insert(process, count);
@@ -109,7 +112,9 @@ impl Verdict {
     pub(crate) fn tell(&mut self, took: Duration) -> bool {
         let (stalls, excused) = self.judge_stalls();
         for stall in &stalls {
-            self.violations.push(stall.to_string());
+            let said = self.waits.iter().find(|it| (it.0, it.1) == (stall.process, stall.from_ns));
+            let said = said.map_or(String::new(), |it| format!("{}: ", it.2));
+            self.violations.push(format!("{said}{stall}"));
         }
         let mut kills: Vec<String> =
             self.kills.iter().map(|(role, count)| format!("{role} {count}")).collect();

@@ -114,6 +114,8 @@ struct Writing {
     index: usize,
     writer: DataWriter<Load<'static>>,
     next: AtomicU64,
+    /// When the write began that is not over; 0: none.
+    began_ns: AtomicU64,
 }
 
 /// A reader and what it has received.
@@ -155,7 +157,12 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         }
         if options.writes >> index & 1 == 1 {
             let writer = publisher.create_writer(&topic, flow.offered()).map_err(fail)?;
-            writers.push(Arc::new(Writing { index, writer, next: AtomicU64::new(0) }));
+            writers.push(Arc::new(Writing {
+                index,
+                writer,
+                next: AtomicU64::new(0),
+                began_ns: AtomicU64::new(0),
+            }));
         }
     }
     for reading in &readers {
@@ -174,6 +181,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     if options.process < SURVIVORS {
         let long = shared.stall() / 3;
         std::thread::spawn(move || watch(long, |from_ns, to_ns| say(&Told::Paused { from_ns, to_ns })));
+        let (writers, long) = (writers.clone(), shared.stall() / 2);
+        std::thread::spawn(move || watch_writes(&participant, &writers, long));
     }
     let counting = Arc::clone(&shared);
     std::thread::spawn(move || {
@@ -257,9 +266,11 @@ fn write(writing: &Writing, pause: Duration, shared: &Shared) {
             Mistake::spoil(mistake, number, &mut octets);
             let from_ns = now_ns();
             let sample = Load { writer: id, number, octets: OctetSeq::from(&octets[..]) };
+            writing.began_ns.store(from_ns, Ordering::Relaxed);
             if let Err(error) = writing.writer.write_borrowed(&sample) {
                 shared.violation(format!("writing {}: {error}", flow.topic));
             }
+            writing.began_ns.store(0, Ordering::Relaxed);
             shared.lasted(writing.index, from_ns, now_ns(), true);
             shared.written.fetch_add(1, Ordering::Relaxed);
             writing.next.fetch_max(number + 1, Ordering::Release);
@@ -267,6 +278,35 @@ fn write(writing: &Writing, pause: Duration, shared: &Shared) {
         std::thread::sleep(pause + Mistake::pause(mistake, turn, shared.stall()));
         turn += 1;
     }
+}
+
+/// Tells what writers say while a write lasts longer than so long. It never returns.
+fn watch_writes(participant: &DomainParticipant, writers: &[Arc<Writing>], longer_than: Duration) {
+    let mut told_ns = vec![0; writers.len()];
+    loop {
+        std::thread::sleep(longer_than / 4);
+        for (writing, told_ns) in writers.iter().zip(&mut told_ns) {
+            let from_ns = writing.began_ns.load(Ordering::Relaxed);
+            if from_ns != 0 && from_ns != *told_ns && now_ns().saturating_sub(from_ns) > ns(longer_than) {
+                *told_ns = from_ns;
+                let state = waits_for(participant, &writing.writer);
+                say(&Told::Waits { flow: writing.index, from_ns, state });
+            }
+        }
+    }
+}
+
+/// What a writer knows of how its samples go, in one line.
+fn waits_for(participant: &DomainParticipant, writer: &DataWriter<Load<'static>>) -> String {
+    let delivery = writer.delivery().map_or_else(|error| error.to_string(), |it| it.to_string());
+    let routes = participant.state().map_or_else(
+        |error| error.to_string(),
+        |state| {
+            let of_writer = state.writers.items.iter().find(|it| it.guid == writer.guid());
+            of_writer.map_or(String::new(), |it| format!("{:?} {:?} {:?}", it.routes, it.counters, it.drops))
+        },
+    );
+    format!("{delivery}; {routes}").replace('\n', ", ")
 }
 
 /// Reads in one of three ways: in a listener, when a WaitSet says so, or now and then.
