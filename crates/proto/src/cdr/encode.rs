@@ -62,22 +62,33 @@ pub(super) enum Form {
 /// Where octets go: a growing vector, or a fixed buffer for key hashes that must not allocate.
 enum Sink<'a> {
     Growing(&'a mut Vec<u8>),
-    Fixed {
-        bytes: &'a mut [u8],
-        length: usize,
-    },
-    /// All but those of one sequence, which are where they are to stay.
-    Around {
-        bytes: &'a mut Vec<u8>,
-        sequence: &'a [u8],
-        /// Before so many of `bytes` they belong, if they have come already.
-        place: Option<usize>,
-    },
+    Fixed { bytes: &'a mut [u8], length: usize },
+}
+
+/// The octets of one sequence, which are where they are to stay: they are not put into the buffer.
+#[derive(Default)]
+struct LeftOut<'a> {
+    sequence: Option<&'a [u8]>,
+    /// Before so many of those in the buffer they belong, if they have come already.
+    place: Option<usize>,
+    /// So many have come.
+    bytes: usize,
+}
+
+impl LeftOut<'_> {
+    /// Where in the buffer is what counts as at `position`.
+    fn index(&self, position: usize) -> usize {
+        match self.place {
+            Some(place) if position > place => position - self.bytes,
+            _ => position,
+        }
+    }
 }
 
 /// Appends values to a buffer. Alignment counts from the end of the buffer at construction.
 pub struct Encoder<'a> {
     sink: Sink<'a>,
+    left_out: LeftOut<'a>,
     /// Buffer position that counts as offset 0 for alignment (`XCDR.origin`).
     pub(super) origin: usize,
     version: XcdrVersion,
@@ -99,13 +110,15 @@ impl<'a> Encoder<'a> {
     pub fn new(buffer: &'a mut Vec<u8>, version: XcdrVersion, endianness: Endianness) -> Self {
         let origin = buffer.len();
         let sink = Sink::Growing(buffer);
-        Self { sink, origin, version, endianness, form: Form::Sample, depth: 0 }
+        let left_out = LeftOut::default();
+        Self { sink, left_out, origin, version, endianness, form: Form::Sample, depth: 0 }
     }
 
     /// An encoder of the key hash form into `bytes`: XCDR2, big-endian.
     pub(super) fn key_hash(bytes: &'a mut [u8]) -> Self {
         Self {
             sink: Sink::Fixed { bytes, length: 0 },
+            left_out: LeftOut::default(),
             origin: 0,
             version: XcdrVersion::Xcdr2,
             endianness: Endianness::Big,
@@ -116,8 +129,8 @@ impl<'a> Encoder<'a> {
 
     /// An encoder into a fixed place.
     pub(super) fn in_place(bytes: &'a mut [u8], version: XcdrVersion, endianness: Endianness) -> Self {
-        let sink = Sink::Fixed { bytes, length: 0 };
-        Self { sink, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
+        let (sink, left_out) = (Sink::Fixed { bytes, length: 0 }, LeftOut::default());
+        Self { sink, left_out, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
     }
 
     /// An encoder of what is around the octets that a sequence of the sample has: these it leaves out.
@@ -127,25 +140,22 @@ impl<'a> Encoder<'a> {
         version: XcdrVersion,
         endianness: Endianness,
     ) -> Self {
-        let sink = Sink::Around { bytes, sequence, place: None };
-        Self { sink, origin: 0, version, endianness, form: Form::Sample, depth: 0 }
+        let left_out = LeftOut { sequence: Some(sequence), ..LeftOut::default() };
+        Self { left_out, ..Self::new(bytes, version, endianness) }
     }
 
     /// How many octets are before those that were left out.
     pub(super) const fn left_out(&self) -> Option<usize> {
-        match &self.sink {
-            Sink::Around { place, .. } => *place,
-            Sink::Growing(_) | Sink::Fixed { .. } => None,
-        }
+        self.left_out.place
     }
 
     /// Appends the octets of a sequence, unless they are to be left out.
     #[inline]
     pub(super) fn put_sequence(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
-        if let Sink::Around { bytes, sequence, place: place @ None } = &mut self.sink
-            && std::ptr::eq(*sequence, octets)
-        {
-            *place = Some(bytes.len());
+        let LeftOut { sequence, place, .. } = self.left_out;
+        if place.is_none() && sequence.is_some_and(|sequence| std::ptr::eq(sequence, octets)) {
+            self.left_out.place = Some(self.position());
+            self.left_out.bytes = octets.len();
             return Ok(());
         }
         self.put(octets)
@@ -178,20 +188,18 @@ impl<'a> Encoder<'a> {
     /// Octets in the buffer, those before this encoder's first included.
     #[inline]
     pub fn position(&self) -> usize {
-        match &self.sink {
+        let in_buffer = match &self.sink {
             Sink::Growing(buffer) => buffer.len(),
             Sink::Fixed { length, .. } => *length,
-            Sink::Around { bytes, sequence, place } => {
-                bytes.len() + if place.is_some() { sequence.len() } else { 0 }
-            }
-        }
+        };
+        in_buffer + self.left_out.bytes
     }
 
     /// Appends octets as they are.
     #[inline]
     pub fn put(&mut self, octets: &[u8]) -> Result<(), EncodeError> {
         match &mut self.sink {
-            Sink::Growing(buffer) | Sink::Around { bytes: buffer, .. } => {
+            Sink::Growing(buffer) => {
                 copying::append(buffer, octets);
                 Ok(())
             }
@@ -317,13 +325,10 @@ impl<'a> Encoder<'a> {
 
     /// Replaces octets already written; `at` came from `position`.
     pub(super) fn overwrite(&mut self, at: usize, octets: &[u8]) {
-        let (written, at): (&mut [u8], usize) = match &mut self.sink {
-            Sink::Growing(buffer) => (buffer, at),
-            Sink::Fixed { bytes, .. } => (bytes, at),
-            Sink::Around { bytes, sequence, place: Some(place) } if at > *place => {
-                (bytes, at - sequence.len())
-            }
-            Sink::Around { bytes, .. } => (bytes, at),
+        let at = self.left_out.index(at);
+        let written: &mut [u8] = match &mut self.sink {
+            Sink::Growing(buffer) => buffer,
+            Sink::Fixed { bytes, .. } => bytes,
         };
         if let Some(place) = written.get_mut(at..at + octets.len()) {
             place.copy_from_slice(octets);
@@ -337,21 +342,13 @@ impl<'a> Encoder<'a> {
 
     /// Makes room for `count` zeros at `at`, moving what follows.
     pub(super) fn insert_zeros(&mut self, at: usize, count: usize) -> Result<(), EncodeError> {
+        let index = self.left_out.index(at);
         match &mut self.sink {
             Sink::Growing(buffer) => {
-                buffer.splice(at..at, std::iter::repeat_n(0, count));
-                Ok(())
-            }
-            Sink::Around { bytes, sequence, place } => {
-                let at = match place {
-                    Some(place) if at > *place => at - sequence.len(),
-                    Some(place) => {
-                        *place += count;
-                        at
-                    }
-                    None => at,
-                };
-                bytes.splice(at..at, std::iter::repeat_n(0, count));
+                buffer.splice(index..index, std::iter::repeat_n(0, count));
+                if let Some(place) = self.left_out.place.as_mut().filter(|place| at <= **place) {
+                    *place += count;
+                }
                 Ok(())
             }
             Sink::Fixed { bytes, .. } => Err(EncodeError::BufferFull { capacity: bytes.len() }),
