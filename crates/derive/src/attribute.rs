@@ -39,6 +39,8 @@ pub(crate) struct TypeAttributes {
     pub(crate) proto: Path,
     /// Whether the memory layout is defined: `#[repr(C)]` alone.
     pub(crate) repr_c: bool,
+    /// The memory is to be what is sent, or it does not compile.
+    pub(crate) plain: bool,
 }
 
 impl TypeAttributes {
@@ -53,6 +55,7 @@ impl TypeAttributes {
             bit_bound: 32,
             proto: syn::parse_quote!(::plainsong::__private),
             repr_c: input.attrs.iter().any(is_repr_c),
+            plain: false,
         };
         let mut extensibility = None;
         each_dds(&input.attrs, |meta| parsed.take(&meta, &mut extensibility))?;
@@ -81,6 +84,12 @@ impl TypeAttributes {
                 };
             }
             "union" => self.union = true,
+            "plain" if self.repr_c => self.plain = true,
+            "plain" => {
+                return Err(
+                    meta.error("a plain structure needs #[repr(C)]: without it nobody knows its memory")
+                );
+            }
             "discriminator" => self.discriminator = Some(meta.value()?.parse()?),
             "key" => self.discriminator_key = true,
             "bit_bound" => self.bit_bound = bit_bound(&meta.value()?.parse()?)?,
@@ -88,7 +97,7 @@ impl TypeAttributes {
             _ => {
                 return Err(meta.error(
                     "unknown attribute of a type; known are name, final, appendable, mutable, autoid, union, \
-                     discriminator, key, bit_bound and crate",
+                     discriminator, key, bit_bound, plain and crate",
                 ));
             }
         }

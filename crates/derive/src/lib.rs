@@ -29,6 +29,7 @@ use attribute::TypeAttributes;
 /// | `union`, `discriminator = i32` | a Rust enum is a union with this discriminator |
 /// | `key` | the discriminator of a union is its key |
 /// | `bit_bound = 16` | bits of an enumeration; default: 32 |
+/// | `plain` | its memory is what is sent, so that it can be lent, or it does not compile |
 /// | `crate = "path"` | where `cdr`, `malformed`, `types` of `plainsong_proto` are; default: in `plainsong` |
 ///
 /// A structure may have one lifetime, of members that a writer borrows:
@@ -56,6 +57,12 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ));
     }
     let attributes = TypeAttributes::parse(input)?;
+    if attributes.plain && !is_structure {
+        return Err(Error::new_spanned(&input.ident, "plain is for structures"));
+    }
+    if let (true, Some(lifetime)) = (attributes.plain, input.generics.lifetimes().next()) {
+        return Err(Error::new_spanned(lifetime, "a plain structure borrows nothing"));
+    }
     let implementation = match &input.data {
         Data::Struct(data) => structure::expand(input, data, &attributes)?,
         Data::Enum(data) if attributes.union => union::expand(input, data, &attributes)?,

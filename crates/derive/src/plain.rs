@@ -1,10 +1,12 @@
-//! Structures whose memory may be copied: `repr(C)`, every member a number or an array of numbers.
+//! Structures whose memory may be copied: `repr(C)`, every member a number or an array of numbers, or, where
+//! they say that they are `plain`, such a structure.
 //!
 //! Such a structure is one copy where it has no padding, and its members are at the same offsets in memory
 //! and on the wire. Others are encoded member by member, with numbers in arrays and sequences in one copy.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned as _;
 use syn::{GenericArgument, PathArguments, Type};
 
 const NUMBERS: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
@@ -36,23 +38,25 @@ pub(crate) fn is_leaf(ty: &Type) -> bool {
 /// The methods that give the memory of such a structure, and such a structure in memory; `None` for other
 /// structures.
 ///
-/// The code they write is the only `unsafe` of the derive. It rests on nothing that a hand-written
-/// implementation could get wrong: the types of all members are checked by a trait that only numbers have,
-/// and padding is excluded by comparing sizes.
-pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Option<TokenStream> {
-    if types.clone().count() == 0 || !types.clone().all(is_number) {
+/// The code they write, and that of [`pod`], is the only `unsafe` of the derive. The types of all members are
+/// checked by a trait that only numbers and such structures have, and padding is excluded by comparing sizes.
+pub(crate) fn octets<'a>(
+    types: impl Iterator<Item = &'a Type> + Clone,
+    is_plain: bool,
+) -> Option<TokenStream> {
+    if types.clone().count() == 0 || !(is_plain || types.clone().all(is_number)) {
         return None;
     }
     Some(quote! {
         fn plain_octets(values: &[Self]) -> ::core::option::Option<&[u8]> {
-            const fn bytes_of<T: dds_cdr::Number>() -> usize {
+            const fn bytes_of<T: dds_cdr::Pod>() -> usize {
                 ::core::mem::size_of::<T>()
             }
             if const { ::core::mem::size_of::<Self>() != 0 #(+ bytes_of::<#types>())* } {
                 return ::core::option::Option::None;
             }
-            // SAFETY: all members are numbers or arrays of numbers, and their sizes add up to that of the
-            // structure: every octet of it is one of a number, so each is initialised and may be read as u8,
+            // SAFETY: all members are made of numbers, and their sizes add up to that of the structure: every
+            // octet of it is one of a number, so each is initialised and may be read as u8,
             // which needs no alignment. Length and lifetime are those of `values`.
             ::core::option::Option::Some(unsafe {
                 ::core::slice::from_raw_parts(values.as_ptr().cast::<u8>(), ::core::mem::size_of_val(values))
@@ -81,4 +85,30 @@ pub(crate) fn octets<'a>(types: impl Iterator<Item = &'a Type> + Clone) -> Optio
             ::core::option::Option::Some(unsafe { &mut *place })
         }
     })
+}
+
+/// Says that a structure is such memory, so that it may be a member of another one, and refuses to compile
+/// where it is not.
+pub(crate) fn pod<'a>(ident: &syn::Ident, types: impl Iterator<Item = &'a Type>) -> TokenStream {
+    let sizes = types.map(|ty| quote_spanned!(ty.span() => bytes_of::<#ty>()));
+    quote! {
+        // SAFETY: all members are made of numbers and there is no padding, or the next item does not compile.
+        #[automatically_derived]
+        unsafe impl dds_cdr::Pod for #ident {}
+
+        const _: () = {
+            const fn bytes_of<T: dds_cdr::Pod>() -> usize {
+                ::core::mem::size_of::<T>()
+            }
+            ::core::assert!(
+                ::core::mem::size_of::<#ident>() == 0 #(+ #sizes)*,
+                "a plain structure has no padding: put large members first, or add members that fill the gaps"
+            );
+            let plain = <#ident as dds_cdr::Cdr>::PLAIN;
+            ::core::assert!(
+                plain.is_of_a_version(),
+                "a plain structure is in memory what it is on the wire: it and those in it are `final`, with members of 8 octets where both have them"
+            );
+        };
+    }
 }

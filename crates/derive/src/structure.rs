@@ -46,7 +46,9 @@ pub(crate) fn expand(
         hash_ids: attributes.hash_ids,
     };
     let constants = structure.constants(attributes.repr_c);
-    let plain = attributes.repr_c.then(|| crate::plain::octets(members.iter().map(|it| it.ty))).flatten();
+    let types = members.iter().map(|it| it.ty);
+    let plain = attributes.repr_c.then(|| crate::plain::octets(types.clone(), attributes.plain)).flatten();
+    let pod = attributes.plain.then(|| crate::plain::pod(&input.ident, types));
     let (inline, encode) = (inlining(&members), structure.encode());
     let (in_one_copy, elements_in_one_copy) = plain.as_ref().map(|_| in_one_copy()).unzip();
     let decode = structure.decode();
@@ -66,6 +68,7 @@ pub(crate) fn expand(
     let lends = input.generics.lifetimes().map(|_| quote!(<'borrowed>));
     Ok(quote! {
         #keyed
+        #pod
         #[automatically_derived]
         impl #parameters dds_cdr::Cdr for #ident #arguments {
             #constants

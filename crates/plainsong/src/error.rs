@@ -303,8 +303,8 @@ pub enum PreconditionNotMet {
     },
     /// Samples of the type cannot be set in place.
     #[error(
-        "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire (repr(C), numbers and arrays of \
-         them alone, no padding): write() them, or use loan_octets() for their octets"
+        "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire: with #[dds(plain)] the \
+         type does not compile, and the compiler says why; write() them, or use loan_octets() for their octets"
     )]
     NotPlain {
         /// The writer.

@@ -33,6 +33,30 @@ struct Pose {
     flags: [u8; 8],
 }
 
+/// As that, with structures in it.
+type Metres = f32;
+
+#[derive(DdsType, Debug, Clone, Copy, PartialEq)]
+#[dds(name = "Point", final, plain)]
+#[repr(C)]
+struct Point {
+    x: Metres,
+    y: Metres,
+}
+
+const POINTS: usize = 10_000;
+
+#[derive(DdsType, Debug, PartialEq)]
+#[dds(name = "Cloud", final, plain)]
+#[repr(C)]
+struct Cloud {
+    #[dds(key)]
+    id: u32,
+    count: u32,
+    origin: Point,
+    points: [Point; POINTS],
+}
+
 #[derive(DdsType, Debug, PartialEq)]
 #[dds(name = "Frame")]
 struct Frame<'a> {
@@ -97,6 +121,23 @@ fn a_sample_is_read_where_it_was_made() {
     for (step, sample) in (0..).zip(&all) {
         assert!(is_filled(sample.data().unwrap(), step), "it outlives its reader and its writer");
     }
+}
+
+#[test]
+fn structures_in_a_plain_structure_are_lent_with_it() {
+    let pair: Pair<Cloud> = pair();
+    let mut loan = pair.writer.loan().unwrap();
+    (loan.id, loan.count) = (7, POINTS as u32);
+    loan.origin = Point { x: 0.5, y: -0.5 };
+    loan.points.iter_mut().enumerate().for_each(|(at, point)| *point = Point { x: at as f32, y: 1.0 });
+    loan.write().unwrap();
+    let sample = pair.reader.wait_take_in_place(PATIENCE).unwrap().remove(0);
+    let cloud = sample.data().unwrap();
+    assert!(sample.is_in_place() && (cloud.id, cloud.count) == (7, POINTS as u32));
+    assert_eq!(
+        (cloud.origin, cloud.points[9_999]),
+        (Point { x: 0.5, y: -0.5 }, Point { x: 9_999.0, y: 1.0 })
+    );
 }
 
 #[test]

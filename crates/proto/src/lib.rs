@@ -2,7 +2,7 @@
 //!
 //! This crate decides; it never opens a socket, reads a clock, starts a thread or draws randomness.
 //! Its callers own all of that: the `plainsong` crate for real networks, the simulator for tests.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod backoff;
 pub mod cdr;

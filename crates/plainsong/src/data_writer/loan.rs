@@ -53,8 +53,43 @@ pub struct NotWritten<L> {
 impl<T: DdsType> DataWriter<T> {
     /// Memory for one sample, to be set in place: for types whose memory is their wire form. These are
     /// structures of `#[repr(C)]` of which all members are numbers or arrays of numbers, without padding, and
-    /// which are final, or appendable and encoded in version 1. Its members hold what somebody has left
+    /// which are final, or appendable and encoded in version 1. A structure that says `plain` may have others
+    /// that do, too; where it could not be lent, it does not compile. Its members hold what somebody has left
     /// there, or 0: set them all.
+    ///
+    /// ```
+    /// use plainsong::prelude::*;
+    ///
+    /// #[derive(DdsType)]
+    /// #[dds(final, plain)]
+    /// #[repr(C)]
+    /// struct Point {
+    ///     x: f32,
+    ///     y: f32,
+    /// }
+    ///
+    /// #[derive(DdsType)]
+    /// #[dds(final, plain)]
+    /// #[repr(C)]
+    /// struct Cloud {
+    ///     count: u32,
+    ///     points: [Point; 1_000],
+    /// }
+    /// ```
+    ///
+    /// This one has three octets between its members:
+    ///
+    /// ```compile_fail
+    /// use plainsong::prelude::*;
+    ///
+    /// #[derive(DdsType)]
+    /// #[dds(final, plain)]
+    /// #[repr(C)]
+    /// struct Scan {
+    ///     echo: u8,
+    ///     range: f32,
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for other types: [`Self::loan_octets`] serves those with many octets.

@@ -16,6 +16,7 @@ mod key;
 mod mutable;
 mod octet_seq;
 mod plain;
+mod pod;
 pub(crate) mod text;
 
 pub use decode::Decoder;
@@ -30,7 +31,8 @@ pub use key::{
 };
 pub use mutable::{MemberHeader, OpenMember};
 pub use octet_seq::OctetSeq;
-pub use plain::{Number, Plain, PlainLayout};
+pub use plain::{Plain, PlainLayout};
+pub use pod::Pod;
 pub use text::{WChar, WString};
 
 use crate::malformed::Malformed;

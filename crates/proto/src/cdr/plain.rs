@@ -65,6 +65,12 @@ impl Plain {
         }
     }
 
+    /// Whether there is a layout in any version.
+    #[must_use]
+    pub const fn is_of_a_version(self) -> bool {
+        self.xcdr1.is_some() || self.xcdr2.is_some()
+    }
+
     /// The layout in `version`.
     pub const fn layout(self, version: XcdrVersion) -> Option<PlainLayout> {
         match version {
@@ -106,25 +112,6 @@ const fn structure_layout(
     }
     if wire.bytes == bytes && !members.is_empty() { Some(wire) } else { None }
 }
-
-/// A number, or an array of numbers: its octets are all there is to it.
-pub trait Number: sealed::Sealed {}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-impl<T: Number, const COUNT: usize> Number for [T; COUNT] {}
-impl<T: Number, const COUNT: usize> sealed::Sealed for [T; COUNT] {}
-
-macro_rules! seal {
-    ($($number:ty),*) => { $(
-        impl Number for $number {}
-        impl sealed::Sealed for $number {}
-    )* };
-}
-
-seal!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
 /// A value that content filters compare.
 macro_rules! leaf {
