@@ -193,6 +193,12 @@ impl Participant {
         answer: Result<(), MemoryRefusal>,
         out: &mut Outbox,
     ) {
+        if answer == Err(MemoryRefusal::ProcessGone) {
+            self.links
+                .participants(node)
+                .into_iter()
+                .for_each(|prefix| self.participant_died(now, prefix, out));
+        }
         let was_linked = matches!(self.links.state(node), Some(LinkState::Linked { .. }));
         if self.has_left() || !self.links.on_answer(now.mono, node, answer) {
             return;

@@ -53,6 +53,8 @@ pub enum MemoryRefusal {
     PoolUsedUp,
     /// Memory was shared until one side closed it or ended.
     Ended,
+    /// The other process has ended, as the kernel tells: its participants are no more.
+    ProcessGone,
 }
 
 impl MemoryRefusal {
@@ -76,7 +78,7 @@ impl MemoryRefusal {
     #[must_use]
     pub const fn advice(self) -> &'static str {
         match self {
-            Self::OtherHost | Self::OtherProduct => "",
+            Self::OtherHost | Self::OtherProduct | Self::ProcessGone => "",
             Self::Off => "set PLAINSONG_SHARED_MEMORY=auto here; it takes Linux",
             Self::PeerOff => {
                 "set PLAINSONG_SHARED_MEMORY=auto there; it takes Linux, and a version that has it"
@@ -138,6 +140,7 @@ impl fmt::Display for MemoryRefusal {
             Self::TimedOut => "the other process did not answer in time",
             Self::PoolUsedUp => "long samples found no room in the memory that is shared",
             Self::Ended => "the memory was closed by one side",
+            Self::ProcessGone => "the other process has ended",
         })
     }
 }

@@ -107,6 +107,25 @@ impl World {
         self.drop_link(key);
     }
 
+    /// A process is killed: the kernel says so to most of those that share memory with it.
+    pub(super) fn tell_end_of(&mut self, node: usize) {
+        let peers: Vec<_> = self
+            .memory
+            .links
+            .keys()
+            .filter_map(|(one, other)| match node {
+                node if node == *one => Some(*other),
+                node if node == *other => Some(*one),
+                _ => None,
+            })
+            .collect();
+        for peer in peers {
+            if self.rng.chance(70) {
+                self.tell_link(peer, node_id(node), Err(MemoryRefusal::ProcessGone));
+            }
+        }
+    }
+
     /// A process is gone, or is elsewhere: so are its links.
     pub(super) fn end_links_of(&mut self, node: usize) {
         let of_it: Vec<_> =
@@ -135,6 +154,14 @@ impl World {
     }
 
     pub(super) fn link_told(&mut self, node: usize, id: NodeId, answer: Result<(), MemoryRefusal>) {
+        // What it has sent is received first.
+        let ring = self.node_with(&id).and_then(|peer| self.memory.rings.get(&(peer, node)));
+        if let Some(last) = ring.map(|ring| ring.last)
+            && answer == Err(MemoryRefusal::ProcessGone)
+            && last >= self.at
+        {
+            return self.push(Instant(last.0 + 1), Happening::LinkTold { node, id, answer });
+        }
         // What is told late, or out of turn, is what holds now.
         let is_linked = self.node_with(&id).is_some_and(|it| self.memory.links.contains_key(&pair(node, it)));
         let answer = match answer {

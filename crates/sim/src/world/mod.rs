@@ -290,6 +290,7 @@ impl World {
         }
         self.note(node, 2, || "crashes".to_owned());
         self.nodes[node].state = State::Gone;
+        self.tell_end_of(node);
         self.bury(node, Ending::Crashed);
     }
 

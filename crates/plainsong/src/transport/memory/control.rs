@@ -30,6 +30,10 @@ const TRIM_PERIOD: Duration = Duration::from_secs(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections at one time: links, and those that may become some.
 const CONNECTIONS_MAX: usize = 512;
+/// So long after a peer has hung up it is looked whether its process has ended: first, and then, so often,
+/// after twice as long.
+const DOUBT_FIRST: Duration = Duration::from_micros(500);
+const DOUBT_LOOKS: u32 = 7;
 /// Messages of one connection that are received before others have their turn.
 const MESSAGES_MAX: usize = 16;
 
@@ -45,6 +49,8 @@ pub(super) struct Control {
     next_token: u64,
     /// Nodes that are to be reached, and when that is given up.
     wanted: BTreeMap<NodeId, Instant>,
+    /// Nodes that hung up without a word.
+    doubted: Vec<Doubt>,
     changes: Vec<LinkChange>,
     /// When who connects is accepted again; `None`: now.
     next_accept: Option<Instant>,
@@ -62,6 +68,15 @@ struct Peer {
     node: Option<NodeId>,
     stage: Stage,
     until: Option<Instant>,
+}
+
+/// A node whose process may have ended: it is gone if nobody listens at its socket any more.
+struct Doubt {
+    node: NodeId,
+    /// What came by it is received first.
+    link: Option<Arc<Link>>,
+    looks: u32,
+    next: Instant,
 }
 
 enum Stage {
@@ -109,6 +124,7 @@ impl Control {
             connections: BTreeMap::new(),
             next_token: FIRST_CONNECTION,
             wanted: BTreeMap::new(),
+            doubted: Vec::new(),
             changes: Vec::new(),
             next_accept: None,
             next_trim: None,
@@ -142,6 +158,7 @@ impl Control {
         }
         let now = clock::mono();
         self.give_up(memory, now);
+        self.find_gone(memory, now);
         self.accept_again(now);
         if self.next_starved.is_some_and(|next| next <= now) {
             self.end_starved(memory, now);
@@ -170,7 +187,8 @@ impl Control {
     fn next_timeout(&self) -> Option<Instant> {
         let others = self.next_trim.into_iter().chain(self.next_accept).chain(self.next_starved);
         let greetings = self.connections.values().filter_map(|peer| peer.until);
-        greetings.chain(self.wanted.values().copied()).chain(others).min()
+        let doubts = self.doubted.iter().map(|doubt| doubt.next);
+        greetings.chain(self.wanted.values().copied()).chain(doubts).chain(others).min()
     }
 
     fn report(&mut self, node: NodeId, result: Result<(), MemoryRefusal>) {
@@ -425,9 +443,35 @@ impl Control {
 
     /// The peer has hung up: nothing is lent to it any more.
     fn hung_up(&mut self, memory: &Memory, token: u64) {
+        // Not of one that has said why, or that said so before.
+        let node = self.connections.get(&token).and_then(|peer| peer.node);
         self.end(memory, token, MemoryRefusal::Ended);
-        if let Some(link) = self.forget(memory, token) {
-            link.take_all_back();
+        let link = self.forget(memory, token);
+        link.iter().for_each(|link| link.take_all_back());
+        let has_other = |node| self.connections.values().any(|other| other.node == Some(node));
+        if let Some(node) = node.filter(|node| !has_other(*node)) {
+            self.doubted.push(Doubt { node, link, looks: 0, next: clock::mono() });
+        }
+    }
+
+    /// Which of the nodes that hung up are gone with their processes. Of one that is not the participants
+    /// are asked whether they are there, as of one that is told to share no memory any more.
+    fn find_gone(&mut self, memory: &Memory, now: Instant) {
+        let doubted = std::mem::take(&mut self.doubted);
+        for mut doubt in doubted {
+            let is_due = doubt.next <= now;
+            let is_drained = doubt.link.as_ref().is_none_or(|link| link.is_drained());
+            if is_due && is_drained && !Connection::has_listener(memory.domain(), doubt.node) {
+                self.report(doubt.node, Err(MemoryRefusal::ProcessGone));
+                continue;
+            }
+            if is_due {
+                doubt.next = clock::deadline(DOUBT_FIRST * (1 << doubt.looks)).unwrap_or(now);
+                doubt.looks += 1;
+            }
+            if doubt.looks < DOUBT_LOOKS && !self.is_linked(doubt.node) {
+                self.doubted.push(doubt);
+            }
         }
     }
 

@@ -378,7 +378,7 @@ impl Link {
 
     /// The peer does not keep to the rules: who serves the connection finds it hung up.
     #[cold]
-    fn give_up(&self) {
+    pub(super) fn give_up(&self) {
         self.is_broken.store(true, Ordering::Relaxed);
         self.connection.hang_up();
     }
@@ -403,6 +403,10 @@ impl Link {
     pub(super) fn drained(&self) {
         self.is_drained.store(true, Ordering::SeqCst);
         self.finish();
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        self.is_drained.load(Ordering::SeqCst)
     }
 
     /// Hangs up, once nothing of the peer is borrowed, nor will be.

@@ -99,6 +99,11 @@ impl Connection {
         Ok(Self(socket))
     }
 
+    /// Whether a node listens at its socket; true also where that cannot be found out.
+    pub(super) fn has_listener(domain: u16, node: NodeId) -> bool {
+        !Self::open(domain, node).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    }
+
     /// Both ends of a connection within this process.
     #[cfg(test)]
     pub(super) fn pair() -> io::Result<(Self, Self)> {

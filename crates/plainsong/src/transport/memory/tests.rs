@@ -11,7 +11,7 @@ use plainsong_proto::wire::Heartbeat;
 
 use super::handshake::{Hello, Message, VERSION};
 use super::link::Half;
-use super::local_socket::{Connection, Incoming};
+use super::local_socket::{Connection, Incoming, Listener};
 use super::*;
 
 const DOMAIN: u16 = 11;
@@ -354,6 +354,38 @@ fn a_peer_that_spoils_its_ring_loses_its_link_alone() {
         assert!(std::time::Instant::now() < until);
         other.look(false);
     }
+}
+
+#[test]
+fn a_node_is_gone_when_it_hung_up_and_nobody_listens_at_its_socket_any_more() {
+    let one = Node::open();
+    let node = [9; 16];
+    let listener = Listener::bind(DOMAIN, node).unwrap();
+    assert_eq!(one.memory.link(node), None);
+    // As when its process is killed.
+    let until = std::time::Instant::now() + LONG;
+    let connection = loop {
+        if let Some(connection) = listener.accept().unwrap() {
+            break connection;
+        }
+        assert!(std::time::Instant::now() < until);
+        std::thread::yield_now();
+    };
+    drop(listener);
+    drop(connection);
+    assert_eq!(one.change(), LinkChange { node, result: Err(MemoryRefusal::ProcessGone) });
+}
+
+#[test]
+fn a_node_that_hung_up_and_still_listens_is_not_gone() {
+    let (one, other) = (Node::open(), Node::open());
+    one.link(&other);
+    assert_eq!(other.change(), LinkChange { node: one.id(), result: Ok(()) });
+    one.memory.links.load().iter().for_each(|link| link.give_up());
+    assert_eq!(other.change(), LinkChange { node: one.id(), result: Err(MemoryRefusal::Ended) });
+    // Whoever asks again is answered.
+    assert_eq!(other.memory.link(one.id()), None);
+    assert_eq!(other.change(), LinkChange { node: one.id(), result: Ok(()) });
 }
 
 impl Node {

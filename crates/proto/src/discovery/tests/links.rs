@@ -228,6 +228,19 @@ fn who_does_not_answer_when_its_link_has_ended_is_gone_long_before_its_lease_end
 }
 
 #[test]
+fn participants_of_a_process_that_the_kernel_says_has_ended_are_gone_at_once_linked_or_not() {
+    for answers in [&[Ok(())][..], &[Ok(()), Err(MemoryRefusal::Ended)], &[]] {
+        let mut network = waiting();
+        answers.iter().for_each(|it| answer(&mut network, 0, node_of(1), *it));
+        network.nodes[1].up = false;
+        answer(&mut network, 0, node_of(1), Err(MemoryRefusal::ProcessGone));
+        assert_eq!(network.nodes[0].participant.transport_of(prefix(1)), None);
+        let matched = if answers.is_empty() { 0 } else { 2 };
+        assert_eq!(network.count(0, is_unmatch), matched, "its writer and its reader");
+    }
+}
+
+#[test]
 fn pauses_between_attempts_double() {
     let mut network = waiting();
     for _ in 0..400 {
