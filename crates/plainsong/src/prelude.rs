@@ -22,7 +22,7 @@ pub use crate::builtin_topics::{
 pub use crate::condition::{Condition, GuardCondition, WaitSet};
 pub use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 pub use crate::data_reader::{AnyDataReader, DataReader};
-pub use crate::data_writer::{AnyDataWriter, DataWriter, Loan, OctetLoan, SerializedLoan};
+pub use crate::data_writer::{AnyDataWriter, DataWriter, Loan, NotWritten, OctetLoan, SerializedLoan};
 pub use crate::in_place::SampleRef;
 pub use crate::listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, MultiTopicListener, TopicListener,
