@@ -49,6 +49,8 @@ enum Lack {
     Size,
     /// It has no more descriptors than UDP takes.
     Descriptors,
+    /// It has no more descriptors than it takes before it knows of others.
+    MoreDescriptors,
 }
 
 const PROCESS: Place =
@@ -83,6 +85,7 @@ impl Process {
         match place.lacks {
             Some(Lack::Memory) => drop(command.env(LACKS, "memory")),
             Some(Lack::Descriptors) => drop(command.env(LACKS, "descriptors")),
+            Some(Lack::MoreDescriptors) => drop(command.env(LACKS, "more descriptors")),
             Some(Lack::Size) | None => {}
         }
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
@@ -137,10 +140,23 @@ fn open_descriptors() -> usize {
 fn spare_descriptors(domain: u16) {
     let udp = Config { shared_memory: Use::Off, interfaces: Some(vec!["lo".into()]), ..Config::default() };
     let by_udp = common::participant_with(domain, udp);
-    let limit = format!("--nofile={}", open_descriptors());
+    let limit = open_descriptors();
     drop(by_udp);
+    limit_descriptors(limit);
+}
+
+fn limit_descriptors(limit: usize) {
+    let limit = format!("--nofile={limit}");
     let status = Command::new("prlimit").args(["--pid", &std::process::id().to_string(), &limit]).status();
     assert!(status.unwrap().success());
+}
+
+/// From now on there are as many descriptors as there are.
+fn spare_all_descriptors() {
+    limit_descriptors(open_descriptors());
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        std::mem::forget(file);
+    }
 }
 
 fn blob(number: u32) -> Blob {
@@ -152,13 +168,25 @@ fn blob(number: u32) -> Blob {
 fn talk(part: &str) {
     let (domain, role) = part.split_once(' ').unwrap();
     let domain = domain.parse().unwrap();
-    match std::env::var(LACKS).as_deref() {
+    let lacks = std::env::var(LACKS);
+    match lacks.as_deref() {
         Ok("memory") => refuse_memory(),
         Ok("descriptors") => spare_descriptors(domain),
         _ => {}
     }
     let config = Config { interfaces: Some(vec!["lo".into()]), ..Config::from_env().unwrap() };
-    let participant = common::participant_with(domain, config);
+    let disabled = QosSet {
+        entity_factory: plainsong::qos::EntityFactory { autoenable_created_entities: false },
+        ..QosSet::default()
+    };
+    let mut factory = DomainParticipantFactory::with_config(config);
+    factory.set_qos(disabled);
+    // It has its memory, and nobody knows of it.
+    let participant = factory.create_participant(domain, "test", QosSet::default()).unwrap();
+    if lacks.as_deref() == Ok("more descriptors") {
+        spare_all_descriptors();
+    }
+    participant.enable().unwrap();
     let asks = role == "asks";
     let [theirs, ours] = if asks { ["Answers", "Questions"] } else { ["Questions", "Answers"] };
     let reader = reader::<Blob>(&participant, theirs, QosSet::reader().reliable().keep_all());
@@ -311,4 +339,10 @@ fn a_process_that_has_no_descriptors_left_keeps_talking_by_udp() {
     // It says from the beginning that it shares none.
     let expected = [NO_MEMORY[0], "the other process shares no memory"];
     processes(NAME, [Place { lacks: Some(Lack::Descriptors), ..PROCESS }, PROCESS], expected);
+}
+
+#[test]
+fn a_process_whose_descriptors_are_used_up_later_says_so_to_who_connects() {
+    const NAME: &str = "a_process_whose_descriptors_are_used_up_later_says_so_to_who_connects";
+    processes(NAME, [Place { lacks: Some(Lack::MoreDescriptors), ..PROCESS }, PROCESS], NO_MEMORY);
 }

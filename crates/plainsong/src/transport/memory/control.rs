@@ -54,6 +54,8 @@ pub(super) struct Control {
     changes: Vec<LinkChange>,
     /// When who connects is accepted again; `None`: now.
     next_accept: Option<Instant>,
+    /// A descriptor of nothing: it makes room to tell who connects that there is none left.
+    spare: Option<WaitSet>,
     /// When chunks that are not used are given back; `None`: there are none.
     next_trim: Option<Instant>,
     /// When links are looked at that long payloads do not find a way by.
@@ -127,6 +129,7 @@ impl Control {
             doubted: Vec::new(),
             changes: Vec::new(),
             next_accept: None,
+            spare: WaitSet::new().ok(),
             next_trim: None,
             next_starved: None,
         })
@@ -232,10 +235,17 @@ impl Control {
     }
 
     fn accept(&mut self, memory: &Memory) {
+        self.spare = self.spare.take().or_else(|| WaitSet::new().ok());
         loop {
-            match self.listener.accept() {
+            // Without a descriptor it fails whether or not somebody connects.
+            match self.listener.accept().or_else(|error| self.accept_instead(error)) {
                 // Who is refused was told so.
-                Ok(Some(connection)) => drop(self.greet(memory, connection, None)),
+                Ok(Some(connection)) if self.spare.is_some() => drop(self.greet(memory, connection, None)),
+                Ok(Some(connection)) => {
+                    refuse(&connection, MemoryRefusal::NoMemory);
+                    drop(connection);
+                    self.spare = WaitSet::new().ok();
+                }
                 Ok(None) => return,
                 // It would be ready all the time.
                 Err(_) => {
@@ -245,6 +255,16 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// Accepts with the spare descriptor, which is gone then: only to say that there is none.
+    fn accept_instead(&mut self, error: io::Error) -> io::Result<Option<Connection>> {
+        self.spare.take().map(drop).ok_or(error)?;
+        let accepted = self.listener.accept();
+        if !matches!(accepted, Ok(Some(_))) {
+            self.spare = WaitSet::new().ok();
+        }
+        accepted
     }
 
     fn accept_again(&mut self, now: Instant) {
