@@ -247,7 +247,7 @@ impl<T: DdsType> DataWriter<T> {
         }
         let key = self.key_of(sample)?;
         if self.change_of(sample, key, kind, timestamp, patience)? {
-            self.keep_key(sample, key)?;
+            self.keep_key(sample, key);
         }
         Ok(())
     }
@@ -292,13 +292,10 @@ impl<T: DdsType> DataWriter<T> {
     }
 
     /// Has the writer know a key that is not the only one with its hash, for when the instance ends with the
-    /// writer.
+    /// writer. The sample was written: nothing that goes wrong here may be taken for its failure.
     #[cold]
-    fn keep_key<S: Cdr>(&self, sample: &S, key: Key) -> Result<()> {
-        let payload = self.serialize(sample, true)?;
-        // It was written: there is room for it.
-        let _ = self.inner.with(|writer, now, _| writer.register_instance(now, key, payload))?;
-        Ok(())
+    fn keep_key<S: Cdr>(&self, sample: &S, key: Key) {
+        self.inner.keep_key(key, || self.serialize(sample, true));
     }
 
     #[inline]
@@ -601,6 +598,15 @@ impl WriterInner {
             // Readers that are silent are waited for until then, and no longer.
             is_last_try = !self.wait_for_progress(probe, epoch, deadline);
         }
+    }
+
+    /// As [`DataWriter::keep_key`]. It fails where the writer was deleted meanwhile, and needs no keys.
+    #[cold]
+    fn keep_key(&self, key: Key, serialized: impl FnOnce() -> Result<Payload>) {
+        let kept = serialized()
+            .and_then(|payload| self.with(|writer, now, _| writer.register_instance(now, key, payload)));
+        // It was written: there is room for it.
+        drop(kept);
     }
 
     pub(crate) fn waiters(&self) -> &crate::entity::Waiters {

@@ -3,10 +3,15 @@
 
 mod common;
 
+use std::cell::Cell;
+
 use common::{PATIENCE, Pair, participant, reader, until, writer};
 use plainsong::Error;
-use plainsong::cdr::key_hash;
+use plainsong::cdr::{Endianness, key_hash, to_payload};
 use plainsong::prelude::*;
+use plainsong_proto::cdr::{Cdr, Decoder, ElementKind, EncodeError, Encoder, Extent, Plain};
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::types::{TypeBuilder, TypeIdentifiers};
 
 /// Two keys with one MD5, by X. Wang and others (2004), in hexadecimal.
 const COLLISION: [&str; 2] = [
@@ -121,4 +126,78 @@ fn late_readers_get_the_history_of_both() {
     let reader: DataReader<Marked> = reader(&two, "Late", durable(QosSet::reader().reliable().keep_last(1)));
     until("both arrive", || reader.read().unwrap().len() == 2);
     assert_eq!(values(&reader.take().unwrap()), [marked(0, 5), marked(1, 6)]);
+}
+
+thread_local! {
+    /// How often this thread may encode a [`Fickle`] key.
+    static ENCODINGS: Cell<u32> = const { Cell::new(u32::MAX) };
+}
+
+/// A key of which encoding may fail.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Fickle([u8; 128]);
+
+impl Cdr for Fickle {
+    const ELEMENT: ElementKind = <[u8; 128]>::ELEMENT;
+    const BYTES_MIN: usize = <[u8; 128]>::BYTES_MIN;
+    const EXTENT: Extent = <[u8; 128]>::EXTENT;
+    const PLAIN: Plain = <[u8; 128]>::PLAIN;
+
+    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
+        let left = ENCODINGS.get().checked_sub(1).ok_or(EncodeError::NulInString)?;
+        ENCODINGS.set(left);
+        self.0.encode(encoder)
+    }
+
+    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        Cdr::decode(decoder).map(Self)
+    }
+
+    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+        <[u8; 128]>::skip(decoder)
+    }
+
+    fn initial() -> Self {
+        Self([0; 128])
+    }
+
+    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        <[u8; 128]>::describe(types)
+    }
+}
+
+#[derive(Clone, Copy, DdsType)]
+#[dds(name = "Doubtful", final)]
+struct Doubtful {
+    #[dds(key)]
+    key: Fickle,
+    value: u32,
+}
+
+/// A write that has failed has not written, wherever it fails; one that has written says so, whatever else
+/// becomes of the key.
+#[test]
+fn a_sample_whose_key_cannot_be_kept_was_written_all_the_same() {
+    let mut written = 0;
+    for (encodings, is_encoded) in (0..6).flat_map(|encodings| [(encodings, false), (encodings, true)]) {
+        let pair = Pair::<Doubtful>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_all());
+        let sample = |which| Doubtful { key: Fickle(marked(which, 0).key), value: 7 };
+        pair.writer.write(&sample(0)).unwrap();
+        let mut encoded = Vec::new();
+        to_payload(&sample(1), XcdrVersion::Xcdr1, Endianness::Little, &mut encoded).unwrap();
+        ENCODINGS.set(encodings);
+        let result = if is_encoded {
+            pair.writer.as_any().write_serialized(&encoded)
+        } else {
+            pair.writer.write(&sample(1))
+        };
+        ENCODINGS.set(u32::MAX);
+        pair.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+        let taken = pair.reader.take().unwrap();
+        assert_eq!(taken.len(), 1 + usize::from(result.is_ok()), "{encodings} encodings: {result:?}");
+        assert!(taken.iter().all(|sample| sample.data.unwrap().value == 7));
+        written += usize::from(result.is_ok());
+    }
+    assert!((6..12).contains(&written), "some fail before, others behind: {written}");
 }

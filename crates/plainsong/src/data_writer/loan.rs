@@ -176,8 +176,11 @@ impl<T: DdsType> Loan<T> {
     ///
     /// # Errors
     /// As [`DataWriter::write_with`], with the loan.
-    pub fn write_with(self, options: &WriteOptions) -> std::result::Result<(), NotWritten<Self>> {
-        self.written(options).map_err(|error| NotWritten { error, loan: self })
+    pub fn write_with(mut self, options: &WriteOptions) -> std::result::Result<(), NotWritten<Self>> {
+        self.written(options).map_err(|error| {
+            self.payload.reclaim();
+            NotWritten { error, loan: self }
+        })
     }
 
     fn written(&self, options: &WriteOptions) -> Result<()> {
@@ -199,7 +202,7 @@ impl<T: DdsType> Loan<T> {
             NewPayload::Payload(&mut payload)
         };
         if inner.write(ChangeKind::Alive, key, new, timestamp, patience)? {
-            writer.keep_key::<T>(self, key)?;
+            writer.keep_key::<T>(self, key);
         }
         Ok(())
     }
@@ -294,13 +297,16 @@ impl SerializedLoan {
     ///
     /// # Errors
     /// As [`AnyDataWriter::write_serialized_with`], with the loan.
-    pub fn write_with(self, options: &WriteOptions) -> std::result::Result<(), NotWritten<Self>> {
+    pub fn write_with(mut self, options: &WriteOptions) -> std::result::Result<(), NotWritten<Self>> {
         let inner = self.writer.inner();
         let written = inner.core.check_enabled(|| inner.describe()).and_then(|()| {
             let octets = self.payload.bytes();
             inner.write_encoded(octets, options, || self.payload.payload())
         });
-        written.map_err(|error| NotWritten { error, loan: self })
+        written.map_err(|error| {
+            self.payload.reclaim();
+            NotWritten { error, loan: self }
+        })
     }
 
     /// Whether other processes of this host can have it without a copy.

@@ -154,9 +154,7 @@ impl WriterInner {
             self.write(ChangeKind::Alive, key, NewPayload::Payload(payload), timestamp, timeout)?
         };
         if lacks_key {
-            let (key, payload) = self.own_key(sample, false)?;
-            // It was written: there is room for it.
-            let _ = self.with(|writer, now, _| writer.register_instance(now, key, payload))?;
+            self.keep_key(key, || self.own_key(sample, false).map(|(_, payload)| payload));
         }
         Ok(())
     }

@@ -74,7 +74,7 @@ impl LoanedPayload {
         octets.get(self.range.clone()).unwrap_or(&[])
     }
 
-    /// As [`Self::bytes`]; none where a payload is made of it now.
+    /// As [`Self::bytes`]; none between [`Self::payload`] and [`Self::reclaim`].
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         let octets: Option<&mut [u8]> = match &mut self.memory {
             #[cfg(target_os = "linux")]
@@ -89,7 +89,8 @@ impl LoanedPayload {
         self.range.end = self.range.end.min(self.range.start.saturating_add(bytes));
     }
 
-    /// The payload, which shares the memory. It can be changed again when nobody has that payload.
+    /// The payload, which shares the memory. Before that is changed again it has to be
+    /// [reclaimed](Self::reclaim).
     pub(crate) fn payload(&self) -> Payload {
         let region: Arc<dyn Region> = match &self.memory {
             #[cfg(target_os = "linux")]
@@ -97,6 +98,21 @@ impl LoanedPayload {
             Memory::Heap(region) => Arc::clone(region) as _,
         };
         Payload::from_region(region, self.range.clone())
+    }
+
+    /// It was not written, and is this owner's alone again: memory that somebody has a payload of stays as it
+    /// is, and a copy is made.
+    pub(crate) fn reclaim(&mut self) {
+        let is_alone = match &mut self.memory {
+            #[cfg(target_os = "linux")]
+            Memory::Chunk(chunk) => Arc::get_mut(chunk).is_some(),
+            Memory::Heap(region) => Arc::get_mut(region).is_some(),
+        };
+        if !is_alone {
+            let mut copy = Self::in_heap(self.range.len());
+            copy.bytes_mut().copy_from_slice(self.bytes());
+            *self = copy;
+        }
     }
 
     /// Whether other processes can see it where it is.
@@ -211,7 +227,14 @@ mod tests {
             let payload = loan.payload();
             assert_eq!(payload.as_slice(), vec![7; bytes]);
             assert!(loan.bytes_mut().is_empty(), "others read it");
+            loan.reclaim();
+            loan.bytes_mut().fill(9);
+            assert_eq!(payload.as_slice(), vec![7; bytes], "they keep what they see");
             drop(payload);
+            let place = loan.bytes().as_ptr();
+            drop(loan.payload());
+            loan.reclaim();
+            assert_eq!(loan.bytes().as_ptr(), place, "nobody else has it");
             loan.truncate(6);
             loan.truncate(9);
             loan.bytes_mut().fill(8);
