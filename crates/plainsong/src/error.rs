@@ -435,15 +435,13 @@ pub enum OutOfResources {
         octets_max: usize,
     },
     /// There is no memory for a loan.
-    #[error(
-        "{entity}: no loan of {octets} octets: {limit}; let go of loans and of samples taken, keep less history, or raise the limit"
-    )]
+    #[error("{entity}: no loan of {octets} octets: {limit}")]
     Loan {
         /// The writer.
         entity: String,
         /// So many were asked for.
         octets: usize,
-        /// The limit that is reached.
+        /// The limit that is reached, and what to do about it.
         limit: String,
     },
     /// Discovery cannot announce the entity, or remember what to ignore.

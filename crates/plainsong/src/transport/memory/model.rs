@@ -302,8 +302,8 @@ fn send_loans(link: &Link, pool: &Pool, slabs: &Mutex<PeerSlabs>) {
             half.fill(number as u8);
             link.sender.pause();
         }
-        let (id, is_new) = (chunk.slab().id(), lock(slabs).mapped_bytes() == 0);
-        if is_new {
+        let id = chunk.slab().id();
+        if !lock(slabs).knows(id) {
             lock(slabs).insert(id, chunk.slab().fd()).unwrap();
         }
         let mut attachment = chunk.attachment(&(0..CHUNK_BYTES), 0);

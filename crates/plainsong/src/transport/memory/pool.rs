@@ -1,9 +1,13 @@
 //! Memory for long payloads, which processes share without copying: chunks in slabs.
 //!
 //! A slab is one segment, cut into chunks of one size. It is made when there is no free chunk of that size,
-//! twice as large as what the size has already, and unmapped when all its chunks have been free for a while,
-//! or when another size needs the room. Numbers of slabs are never used again, so that one that is gone is
-//! never taken for another one.
+//! twice as large as what the size has already, but with no more than a quarter of the room that is left, and
+//! unmapped when all its chunks have been free for a while, or when another size needs the room. Numbers of
+//! slabs are never used again, so that one that is gone is never taken for another one.
+//!
+//! A chunk that stays keeps its slab. So what may be kept for long is in slabs of its own ([`Part::Kept`]),
+//! which are half of the pool at most: wherever in them the chunks are that stay, there is room for what is
+//! only sent.
 //!
 //! A chunk belongs to who holds its [`Chunk`]: alone to write, shared (in an `Arc`) to read and to lend.
 //! Which are free stands in one bit each, in memory of this process alone: nothing that a peer can do changes
@@ -34,23 +38,46 @@ const CHUNK_BYTES_LEAST: usize = 4 << 10;
 /// The first slab of a size, and the largest that is not of a single chunk.
 const SLAB_BYTES_FIRST: usize = 256 << 10;
 const SLAB_BYTES_MOST: usize = 16 << 20;
+/// A slab takes so much of the room that is left, at most, if it has more than one chunk.
+const SLAB_PART: usize = 4;
 /// Slabs of a pool: each takes a descriptor.
 pub(crate) const SLABS_MAX: usize = 512;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Why there is no chunk.
+/// Why there is no chunk. Each says what to do about it.
 #[derive(Debug, Error)]
 pub(crate) enum Exhausted {
-    #[error("the pool has {bytes_max} octets at most (memory_pool_bytes_max)")]
-    Bytes { bytes_max: u64 },
     #[error(
-        "half of the pool, {bytes_max} octets, is in use, and the rest is for sending (memory_pool_bytes_max)"
+        "{most} octets at most have room in what loans and histories may have of the memory that is shared, half of {bytes_max}: \
+         raise memory_pool_bytes_max (PLAINSONG_MEMORY_POOL_BYTES_MAX)"
+    )]
+    TooLong { most: u64, bytes_max: u64 },
+    #[error(
+        "loans and histories have all that they may of the memory that is shared, half of {bytes_max} octets: let go of loans and \
+         of samples taken, keep less history, or raise memory_pool_bytes_max (PLAINSONG_MEMORY_POOL_BYTES_MAX)"
     )]
     Kept { bytes_max: u64 },
-    #[error("the pool has {} slabs at most", SLABS_MAX)]
+    #[error(
+        "the memory that is shared has {bytes_max} octets at most, and all are in use: let go of samples taken, or raise \
+         memory_pool_bytes_max (PLAINSONG_MEMORY_POOL_BYTES_MAX)"
+    )]
+    Bytes { bytes_max: u64 },
+    #[error(
+        "the memory that is shared has {} pieces at most, each for samples of about one size: use fewer sizes",
+        SLABS_MAX
+    )]
     Slabs,
-    #[error("no memory can be had: {0}")]
+    #[error("no memory can be had: {0}; raise the memory limit or the limit of open files")]
     System(#[from] io::Error),
+}
+
+/// What a slab is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// What may be kept for long.
+    Kept,
+    /// What is only sent.
+    Sent,
 }
 
 /// Chunks of this process, for all its links of a domain.
@@ -61,30 +88,36 @@ pub(crate) struct Pool {
     number: u64,
     /// Slabs that were ever unmapped.
     retired: AtomicU64,
-    /// Octets of all chunks that somebody has.
-    used: Arc<AtomicU64>,
     slabs: Mutex<Slabs>,
 }
 
 #[derive(Default)]
 struct Slabs {
+    kept: PartSlabs,
+    sent: PartSlabs,
+    /// How many there are, with those that are being made.
+    count: usize,
+    next_id: u32,
+}
+
+/// Those of one part.
+#[derive(Default)]
+struct PartSlabs {
     /// By the size of their chunks.
     sizes: BTreeMap<usize, Size>,
-    /// How many there are and their octets, with those that are being made.
-    count: usize,
+    /// With those that are being made.
     bytes: u64,
-    next_id: u32,
 }
 
 #[derive(Default)]
 struct Size {
-    slabs: Vec<Kept>,
+    slabs: Vec<SlabState>,
     bytes: usize,
     /// Which of them had a free chunk last.
     last: usize,
 }
 
-struct Kept {
+struct SlabState {
     slab: Arc<Slab>,
     free_since: Option<Instant>,
 }
@@ -97,8 +130,6 @@ pub(crate) struct Slab {
     chunk_bytes: usize,
     segment: Segment,
     free: FreeSet,
-    /// Of the pool.
-    used: Arc<AtomicU64>,
 }
 
 /// Octets of a slab, for who has it.
@@ -122,8 +153,7 @@ impl Pool {
         // Not one of those that a model checker replaces, which begin anew with each of its runs.
         static POOLS: StaticCounter = StaticCounter::new(0);
         let number = POOLS.fetch_add(1, Ordering::Relaxed);
-        let used = Arc::new(AtomicU64::new(0));
-        Self { bytes_max, pages, number, retired: AtomicU64::new(0), used, slabs: Mutex::default() }
+        Self { bytes_max, pages, number, retired: AtomicU64::new(0), slabs: Mutex::default() }
     }
 
     /// As [`Self::allocate`], for what may be kept for long: half of the pool stays for what is only sent.
@@ -131,17 +161,7 @@ impl Pool {
     /// # Errors
     /// As [`Self::allocate`].
     pub(crate) fn allocate_to_keep(&self, bytes: usize) -> Result<Chunk, Exhausted> {
-        let bytes_max = self.bytes_max / 2;
-        let used = self.used.load(Ordering::Relaxed);
-        match chunk_bytes(bytes).map(|bytes| bytes as u64) {
-            Some(bytes) if bytes <= bytes_max => {
-                if used.saturating_add(bytes) > bytes_max {
-                    return Err(Exhausted::Kept { bytes_max });
-                }
-            }
-            _ => return Err(Exhausted::Bytes { bytes_max: self.bytes_max }),
-        }
-        self.allocate(bytes)
+        self.allocate_in(Part::Kept, bytes)
     }
 
     /// A chunk with room for so many octets, which are what somebody has left there.
@@ -149,13 +169,16 @@ impl Pool {
     /// # Errors
     /// There is none, and none can be had.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<Chunk, Exhausted> {
-        let limit = Exhausted::Bytes { bytes_max: self.bytes_max };
-        let Some(chunk_bytes) = chunk_bytes(bytes) else { return Err(limit) };
+        self.allocate_in(Part::Sent, bytes)
+    }
+
+    fn allocate_in(&self, part: Part, bytes: usize) -> Result<Chunk, Exhausted> {
+        let Some(chunk_bytes) = chunk_bytes(bytes) else { return Err(self.too_long(part)) };
         let mut slabs = lock(&self.slabs);
-        if let Some(chunk) = slabs.take(chunk_bytes) {
+        if let Some(chunk) = slabs.part(part).take(chunk_bytes) {
             return Ok(chunk);
         }
-        let slab_bytes = self.reserve(&mut slabs, chunk_bytes)?;
+        let slab_bytes = self.reserve(&mut slabs, part, chunk_bytes)?;
         let id = slabs.next_id;
         slabs.next_id += 1;
         drop(slabs);
@@ -166,48 +189,75 @@ impl Pool {
             Ok(segment) => segment,
             Err(error) => {
                 slabs.count -= 1;
-                slabs.bytes -= slab_bytes as u64;
+                slabs.part(part).bytes -= slab_bytes as u64;
                 return Err(error.into());
             }
         };
-        let slab = Slab {
-            id,
-            pool: self.number,
-            chunk_bytes,
-            free: FreeSet::new(slab_bytes / chunk_bytes),
-            segment,
-            used: Arc::clone(&self.used),
-        };
+        let free = FreeSet::new(slab_bytes / chunk_bytes);
+        let slab = Slab { id, pool: self.number, chunk_bytes, free, segment };
+        let slabs = slabs.part(part);
         let size = slabs.sizes.entry(chunk_bytes).or_default();
         size.last = size.slabs.len();
         size.bytes += slab_bytes;
-        size.slabs.push(Kept { slab: Arc::new(slab), free_since: None });
-        slabs.take(chunk_bytes).ok_or(limit)
+        size.slabs.push(SlabState { slab: Arc::new(slab), free_since: None });
+        slabs.take(chunk_bytes).ok_or(Exhausted::Bytes { bytes_max: self.bytes_max })
     }
 
     /// How large the next slab of that size is; what it takes is counted from now on. What nobody needs has
     /// to go if there is no room else.
-    fn reserve(&self, slabs: &mut Slabs, chunk_bytes: usize) -> Result<usize, Exhausted> {
+    fn reserve(&self, slabs: &mut Slabs, part: Part, chunk_bytes: usize) -> Result<usize, Exhausted> {
         let least = self.whole_pages(chunk_bytes);
-        let has_room = |slabs: &Slabs| slabs.bytes.saturating_add(least as u64) <= self.bytes_max;
+        if least as u64 > self.part_bytes_max(part) {
+            return Err(self.too_long(part));
+        }
+        let has_room = |slabs: &mut Slabs| self.room(slabs, part) >= least;
         if !has_room(slabs) || slabs.count >= SLABS_MAX {
             let retired = slabs.retire(|_| true);
             self.retired.fetch_add(retired, Ordering::Release);
         }
         if !has_room(slabs) {
-            return Err(Exhausted::Bytes { bytes_max: self.bytes_max });
+            let is_part_full = slabs.part(part).bytes + least as u64 > self.part_bytes_max(part);
+            let bytes_max = self.bytes_max;
+            return Err(match part {
+                Part::Kept if is_part_full => Exhausted::Kept { bytes_max },
+                Part::Kept | Part::Sent => Exhausted::Bytes { bytes_max },
+            });
         }
         if slabs.count >= SLABS_MAX {
             return Err(Exhausted::Slabs);
         }
-        let room = usize::try_from(self.bytes_max - slabs.bytes).unwrap_or(usize::MAX);
-        let before = slabs.sizes.get(&chunk_bytes).map_or(0, |size| size.bytes);
-        let wanted = before.clamp(SLAB_BYTES_FIRST, SLAB_BYTES_MOST).min(room);
+        let room = self.room(slabs, part);
+        let slabs_of_part = slabs.part(part);
+        let before = slabs_of_part.sizes.get(&chunk_bytes).map_or(0, |size| size.bytes);
+        let wanted = before.clamp(SLAB_BYTES_FIRST, SLAB_BYTES_MOST).min(room / SLAB_PART);
         let bytes = self.whole_pages(wanted / chunk_bytes * chunk_bytes);
         let bytes = if bytes <= room { bytes.max(least) } else { least };
+        slabs_of_part.bytes += bytes as u64;
         slabs.count += 1;
-        slabs.bytes += bytes as u64;
         Ok(bytes)
+    }
+
+    /// Octets that slabs of that part may have.
+    const fn part_bytes_max(&self, part: Part) -> u64 {
+        match part {
+            Part::Kept => self.bytes_max / 2,
+            Part::Sent => self.bytes_max,
+        }
+    }
+
+    /// Octets that the next slab of that part may have.
+    fn room(&self, slabs: &mut Slabs, part: Part) -> usize {
+        let of_part = self.part_bytes_max(part).saturating_sub(slabs.part(part).bytes);
+        let of_all = self.bytes_max.saturating_sub(slabs.bytes());
+        usize::try_from(of_part.min(of_all)).unwrap_or(usize::MAX)
+    }
+
+    #[cold]
+    const fn too_long(&self, part: Part) -> Exhausted {
+        match part {
+            Part::Kept => Exhausted::TooLong { most: self.bytes_max / 2, bytes_max: self.bytes_max },
+            Part::Sent => Exhausted::Bytes { bytes_max: self.bytes_max },
+        }
     }
 
     fn whole_pages(&self, bytes: usize) -> usize {
@@ -237,7 +287,7 @@ impl Pool {
     /// Which slabs there are.
     pub(crate) fn is_there(&self) -> impl Fn(u32) -> bool + use<> {
         let slabs = lock(&self.slabs);
-        let kept = slabs.sizes.values().flat_map(|size| &size.slabs);
+        let kept = slabs.kept.sizes.values().chain(slabs.sent.sizes.values()).flat_map(|size| &size.slabs);
         let mut ids: Vec<u32> = kept.map(|kept| kept.slab.id).collect();
         ids.sort_unstable();
         move |id| ids.binary_search(&id).is_ok()
@@ -250,11 +300,32 @@ impl Pool {
 
     /// Octets of all slabs.
     pub(crate) fn bytes(&self) -> u64 {
-        lock(&self.slabs).bytes
+        lock(&self.slabs).bytes()
     }
 }
 
 impl Slabs {
+    const fn bytes(&self) -> u64 {
+        self.kept.bytes + self.sent.bytes
+    }
+
+    const fn part(&mut self, part: Part) -> &mut PartSlabs {
+        match part {
+            Part::Kept => &mut self.kept,
+            Part::Sent => &mut self.sent,
+        }
+    }
+
+    /// Gives up the slabs of which all chunks are free, and which `may_go` lets go: how many. Nobody takes a
+    /// chunk meanwhile, so what is free stays free.
+    fn retire(&mut self, mut may_go: impl FnMut(&mut SlabState) -> bool) -> u64 {
+        let retired = self.kept.retire(&mut may_go) + self.sent.retire(&mut may_go);
+        self.count -= retired;
+        retired as u64
+    }
+}
+
+impl PartSlabs {
     fn take(&mut self, chunk_bytes: usize) -> Option<Chunk> {
         let size = self.sizes.get_mut(&chunk_bytes)?;
         let count = size.slabs.len();
@@ -263,7 +334,6 @@ impl Slabs {
             let Some(kept) = size.slabs.get_mut(at) else { continue };
             if let Some(number) = kept.slab.free.take() {
                 kept.free_since = None;
-                kept.slab.used.fetch_add(chunk_bytes as u64, Ordering::Relaxed);
                 let chunk = Chunk { slab: Arc::clone(&kept.slab), number };
                 size.last = at;
                 return Some(chunk);
@@ -272,9 +342,8 @@ impl Slabs {
         None
     }
 
-    /// Gives up the slabs of which all chunks are free, and which `may_go` lets go: how many. Nobody takes a
-    /// chunk meanwhile, so what is free stays free.
-    fn retire(&mut self, mut may_go: impl FnMut(&mut Kept) -> bool) -> u64 {
+    /// As [`Slabs::retire`].
+    fn retire(&mut self, may_go: &mut impl FnMut(&mut SlabState) -> bool) -> usize {
         let mut retired = 0;
         for size in self.sizes.values_mut() {
             size.slabs.retain_mut(|kept| {
@@ -286,7 +355,6 @@ impl Slabs {
                     return true;
                 }
                 retired += 1;
-                self.count -= 1;
                 self.bytes -= kept.slab.bytes() as u64;
                 size.bytes -= kept.slab.bytes();
                 false
@@ -371,7 +439,6 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        self.slab.used.fetch_sub(self.slab.chunk_bytes as u64, Ordering::Relaxed);
         self.slab.free.give_back(self.number);
     }
 }

@@ -66,7 +66,8 @@ fn an_exhausted_pool_names_its_limit_and_has_room_again_when_chunks_are_dropped(
     assert_eq!(chunks.len(), 16);
     assert_eq!(pool.bytes(), MIB);
     let refusal = pool.allocate(65_536).unwrap_err().to_string();
-    assert_eq!(refusal, "the pool has 1048576 octets at most (memory_pool_bytes_max)");
+    assert!(refusal.starts_with("the memory that is shared has 1048576 octets at most"), "{refusal}");
+    assert!(refusal.contains("memory_pool_bytes_max"), "{refusal}");
     assert!(pool.allocate(4_096).is_err());
     assert!(pool.allocate(usize::MAX).is_err());
     chunks.pop();
@@ -149,4 +150,66 @@ fn threads_take_and_give_back_at_once() {
     });
     assert!(pool.trim(at(1), Duration::ZERO));
     assert_eq!(pool.bytes(), 0);
+}
+
+#[test]
+fn what_is_kept_leaves_half_of_the_pool_whatever_slabs_it_is_in() {
+    let pool = pool(4 * MIB);
+    let (mut kept, mut slabs) = (Vec::new(), BTreeSet::new());
+    // Each size takes what it gets; one chunk of each slab stays.
+    for bytes in [4_096, 8_192, 16_384, 65_536, 262_144] {
+        let all: Vec<Chunk> = std::iter::from_fn(|| pool.allocate_to_keep(bytes).ok()).collect();
+        kept.extend(all.into_iter().filter(|chunk| slabs.insert(chunk.slab().id())));
+        let few = slabs.len();
+        assert!(few > 0 && few < SLABS_MAX);
+    }
+    let refusal = pool.allocate_to_keep(1 << 20).unwrap_err().to_string();
+    assert!(refusal.starts_with("loans and histories have all that they may"), "{refusal}");
+    assert!(refusal.contains("half of 4194304 octets"), "{refusal}");
+    assert!(kept.iter().map(Chunk::capacity).sum::<usize>() < 1 << 20, "chunks alone would leave room");
+    for bytes in [4_096, 65_536, 1 << 20, 2 << 20] {
+        drop(pool.allocate(bytes).unwrap());
+    }
+    kept.clear();
+    drop(pool.allocate_to_keep(2 << 20).unwrap());
+}
+
+#[test]
+fn a_size_that_takes_little_leaves_room_for_others() {
+    let pool = pool(16 * MIB);
+    // The second half of the last slab would not be used for long.
+    let _few: Vec<Chunk> = (0..5).map(|_| pool.allocate_to_keep(1_280 << 10).unwrap()).collect();
+    drop(pool.allocate_to_keep(1 << 20).unwrap());
+}
+
+#[test]
+fn what_can_never_be_lent_is_refused_with_what_has_to_change() {
+    let pool = pool(4 * MIB);
+    for bytes in [(2 << 20) + 1, 3 << 20, isize::MAX as usize, usize::MAX] {
+        let refusal = pool.allocate_to_keep(bytes).unwrap_err().to_string();
+        assert!(refusal.starts_with("2097152 octets at most"), "{refusal}");
+        assert!(refusal.contains("half of 4194304: raise memory_pool_bytes_max"), "{refusal}");
+        assert!(!refusal.contains("let go"), "that would not help: {refusal}");
+    }
+    drop(pool.allocate_to_keep(2 << 20).unwrap());
+}
+
+#[test]
+fn who_takes_at_the_same_time_does_not_get_more_than_half() {
+    let rounds = if cfg!(miri) { 1 } else { 50 };
+    for _ in 0..rounds {
+        let pool = pool(MIB);
+        let start = std::sync::Barrier::new(8);
+        let kept: usize = std::thread::scope(|scope| {
+            let take = || {
+                start.wait();
+                let all: Vec<Chunk> = std::iter::from_fn(|| pool.allocate_to_keep(16_384).ok()).collect();
+                start.wait();
+                all.iter().map(Chunk::capacity).sum::<usize>()
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        assert_eq!(kept, 1 << 19);
+    }
 }

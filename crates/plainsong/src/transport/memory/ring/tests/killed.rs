@@ -16,7 +16,8 @@ use super::*;
 use crate::base::locks::lock;
 
 const RING: usize = 16 << 10;
-const POOL: u64 = 256 << 10;
+/// Its first slab, which the other process knows, takes a quarter.
+const POOL: u64 = 1 << 20;
 const CHUNK: usize = 4_096;
 /// So many payloads are kept for a while.
 const BORROWED: usize = 16;
@@ -165,7 +166,7 @@ fn send(own: &Segment, receiver: &PeerSegment, pool: &Pool, mut may_go_on: impl 
 }
 
 fn lend(lending: &mut Lending<Chunk>, pool: &Pool, number: u64) -> Option<Attachment> {
-    let mut chunk = pool.allocate(CHUNK).ok()?;
+    let mut chunk = pool.allocate(CHUNK).ok().filter(|chunk| chunk.slab().id() == 0)?;
     fill(chunk.bytes_mut(), number);
     let mut attachment = chunk.attachment(&(0..CHUNK), 0);
     match lending.lend(chunk, CHUNK as u64) {
