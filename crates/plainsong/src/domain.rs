@@ -172,6 +172,7 @@ impl Domain {
     pub(crate) fn drops(&self) -> DropCounters {
         let mut drops = self.shared.drops.counters();
         drops.count_many(DropReason::SocketFull, self.shared.transport.overflows());
+        drops.count_many(DropReason::PoolUsedUp, self.shared.transport.unsent());
         drops.count_many(DropReason::Unreachable, self.shared.transport.unreachable());
         drops
     }

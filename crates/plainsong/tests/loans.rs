@@ -436,6 +436,76 @@ fn a_pool_that_is_kept_by_readers_holds_nothing_up() {
     assert!(child.wait().unwrap().success());
 }
 
+/// What a writer with a pool of 16 MiB asks for that can never be, and what it is told.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_loan_that_no_letting_go_would_make_possible_says_so() {
+    let pair: Pair<Frame<'static>> = Pair::with(&small_pool(), kept().0, kept().1);
+    let error = pair.writer.loan_octets(9 << 20).unwrap_err().to_string();
+    for part in
+        ["no loan of 9437184 octets", "8388608 octets at most", "of 16777216", "MEMORY_POOL_BYTES_MAX"]
+    {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(!error.contains("let go"), "{error}");
+}
+
+/// Takes what comes.
+#[cfg(target_os = "linux")]
+fn take_all(domain: u16) {
+    let here = participant(domain);
+    let frames: DataReader<Frame<'static>> = reader(&here, "Unfit", kept().1);
+    let mut next = 0;
+    until("all are there", || {
+        for sample in frames.take().unwrap() {
+            assert!(is_whole(&sample.data.unwrap(), next));
+            next += 1;
+        }
+        next == 3
+    });
+}
+
+/// Samples that fit no chunk, nor the ring: the first are late, and then go by UDP.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_write_that_waits_for_want_of_shared_memory_says_so() {
+    if let Ok(domain) = std::env::var(DOMAIN) {
+        return take_all(domain.parse().unwrap());
+    }
+    let domain = fresh_domain();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_write_that_waits_for_want_of_shared_memory_says_so", "--nocapture"])
+        .env(DOMAIN, domain.to_string())
+        .spawn()
+        .unwrap();
+    let here = participant_with(domain, Config { memory_pool_bytes_max: 64 << 10, ..common::loopback() });
+    let one_at_a_time = ResourceLimits { max_samples: 1, ..ResourceLimits::default() };
+    let offered = kept().0.resource_limits(one_at_a_time).max_blocking_time(Duration::from_millis(30));
+    let frames: DataWriter<Frame<'static>> = writer(&here, "Unfit", offered);
+    until("it matches", || frames.matched_subscriptions().unwrap().len() == 1);
+    let mut said = None;
+    for number in 0..3 {
+        let pixels = vec![number as u8; BYTES].into();
+        let frame = Frame { number, encoding: "x".into(), pixels, is_last: true };
+        until("it is written", || match frames.write(&frame) {
+            Ok(()) => true,
+            Err(error) => {
+                said.get_or_insert_with(|| error.to_string());
+                false
+            }
+        });
+    }
+    frames.wait_for_acknowledgments(PATIENCE).unwrap();
+    let said = said.expect("the first waits for the second way");
+    let why =
+        "long samples found no room in the memory that is shared (raise PLAINSONG_MEMORY_POOL_BYTES_MAX";
+    assert!(said.contains(why), "{said}");
+    let delivery = frames.delivery().unwrap().to_string();
+    assert!(delivery.contains("long samples found no room"), "{delivery}");
+    assert!(here.state().unwrap().to_string().contains("PoolUsedUp"));
+    assert!(child.wait().unwrap().success());
+}
+
 /// Reads grids and frames in a process of its own, and writes them back: what it has read, not a copy.
 fn echo(domain: u16) {
     let here = participant(domain);

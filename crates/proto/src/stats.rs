@@ -62,6 +62,9 @@ pub enum DropReason {
     Ignored,
     /// A socket's receive buffer had no room for the datagram: the host dropped it.
     SocketFull,
+    /// A long payload found no room in the memory that processes share: raise
+    /// `PLAINSONG_MEMORY_POOL_BYTES_MAX`, or keep fewer loans, samples taken, and long samples of history.
+    PoolUsedUp,
     /// A newer sample of its instance replaced it, or its lifespan passed, before its turn came to be sent.
     ReplacedUnsent,
     /// The sample, or its key, does not decode as the reader's type.
@@ -81,7 +84,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Malformed,
         Self::UnknownVersion,
         Self::OwnDatagram,
@@ -109,6 +112,7 @@ impl DropReason {
         Self::ContentFilter,
         Self::Ignored,
         Self::SocketFull,
+        Self::PoolUsedUp,
         Self::ReplacedUnsent,
         Self::Undecodable,
         Self::ReaderSilent,

@@ -138,7 +138,8 @@ impl<T: DdsType> DataWriter<T> {
         let Some((head, tail)) = place.and_then(|place| around.split_at_checked(place)) else {
             return Ok(None);
         };
-        Ok(payload_around(octets, head, tail))
+        let payload = payload_around(octets, head, tail);
+        payload.map(|payload| self.inner.fitting(payload)).transpose()
     }
 
     /// A payload that is encoded where other processes can see it: with about as many octets as the last one.
@@ -155,7 +156,7 @@ impl<T: DdsType> DataWriter<T> {
             Ok(bytes) => {
                 inner.usual_bytes.store(bytes, Ordering::Relaxed);
                 loan.truncate(bytes);
-                Ok(Some(loan.payload()))
+                Ok(Some(transport.fitting(loan.payload())))
             }
             Err(cdr::EncodeError::BufferFull { .. }) => Ok(None),
             Err(error) => Err(inner.serialization(error)),
@@ -301,7 +302,8 @@ impl SerializedLoan {
         let inner = self.writer.inner();
         let written = inner.core.check_enabled(|| inner.describe()).and_then(|()| {
             let octets = self.payload.bytes();
-            inner.write_encoded(octets, options, || self.payload.payload())
+            let transport = &inner.publisher.participant.slot()?.shared().transport;
+            inner.write_encoded(octets, options, || transport.fitting(self.payload.payload()))
         });
         written.map_err(|error| {
             self.payload.reclaim();
@@ -344,6 +346,10 @@ impl WriterInner {
         self.check_loan(bytes)?;
         let transport = &self.publisher.participant.slot()?.shared().transport;
         transport.loan(bytes).map_err(|limit| self.no_loan(bytes, limit))
+    }
+
+    fn fitting(&self, payload: Payload) -> Result<Payload> {
+        Ok(self.publisher.participant.slot()?.shared().transport.fitting(payload))
     }
 
     #[cold]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use plainsong_proto::discovery::{MemoryRefusal, UsedTransport};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::{Duration, Instant};
@@ -84,7 +85,20 @@ impl WriterInner {
             // Nothing goes wrong where text is appended to text.
             let _ = write!(what, "{},", Behind(&behind));
         }
+        if self.lacks_shared_memory(&behind) {
+            let why = MemoryRefusal::PoolUsedUp;
+            let _ = write!(what, " where {why} ({}),", why.advice());
+        }
         Error::Timeout { waited_for, what, timeout }
+    }
+
+    /// Whether what these readers wait for finds no room in the memory that is shared, or found none.
+    fn lacks_shared_memory(&self, behind: &[ReaderBehind]) -> bool {
+        let Ok(slot) = self.publisher.participant.slot() else { return false };
+        let transports: Vec<_> = slot
+            .look(|control| behind.iter().filter_map(|it| control.transport_of(it.reader.prefix)).collect());
+        transports.contains(&UsedTransport::Udp(MemoryRefusal::PoolUsedUp))
+            || transports.contains(&UsedTransport::Memory) && slot.shared().transport.finds_no_chunk()
     }
 
     /// Those whose acknowledgements would make room, the slowest first.

@@ -10,6 +10,8 @@ use plainsong_proto::discovery::MemoryRefusal;
 use plainsong_proto::locator::Locator;
 #[cfg(not(target_os = "linux"))]
 use plainsong_proto::locator::NodeId;
+#[cfg(not(target_os = "linux"))]
+use plainsong_proto::payload::Payload;
 
 #[cfg(not(target_os = "linux"))]
 use super::LinkChange;
@@ -30,6 +32,18 @@ impl Absent {
     }
 
     pub(crate) const fn loan_octets(&self, _: usize) -> Result<LoanedOctets, String> {
+        match *self {}
+    }
+
+    pub(crate) fn fitting(&self, _: Payload) -> Payload {
+        match *self {}
+    }
+
+    pub(crate) const fn finds_no_chunk(&self) -> bool {
+        match *self {}
+    }
+
+    pub(crate) const fn unsent(&self) -> u64 {
         match *self {}
     }
 

@@ -368,6 +368,24 @@ impl Transports {
         }
     }
 
+    /// The payload, which is to be kept, in memory of which it needs the most part: see [`Memory::fitting`].
+    pub(crate) fn fitting(&self, payload: Payload) -> Payload {
+        match &self.memory {
+            Ok(memory) => memory.fitting(payload),
+            Err(_) => payload,
+        }
+    }
+
+    /// Whether long payloads find no room in the memory that is shared, and no way around it.
+    pub(crate) fn finds_no_chunk(&self) -> bool {
+        self.memory.as_ref().is_ok_and(Memory::finds_no_chunk)
+    }
+
+    /// How often that was so.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.memory.as_ref().map_or(0, Memory::unsent)
+    }
+
     /// Waits until links began, ended, or could not be made, or the transports are closed.
     pub(crate) fn serve_links(&self) -> Vec<LinkChange> {
         self.memory.as_ref().map(Memory::serve).unwrap_or_default()

@@ -300,12 +300,7 @@ impl Control {
             return Err(MemoryRefusal::TooManyLinks);
         }
         let half = Half::new(memory.ring_bytes(), clock::seed()).map_err(|_| MemoryRefusal::NoMemory)?;
-        let hello = Hello {
-            version: VERSION,
-            node: memory.node(),
-            nonce: half.nonce(),
-            lent_bytes_max: memory.lent_bytes_max(),
-        };
+        let hello = Hello { version: VERSION, node: memory.node(), nonce: half.nonce() };
         let sent = connection.send(&Message::Hello(hello).to_octets(), &half.descriptors());
         // Who has hung up already may have said why.
         sent.map_err(|error| failed(&error)).or_else(|why| match why {
@@ -361,10 +356,10 @@ impl Control {
         match message {
             Message::Hello(hello) => self.greeted(memory, token, hello, descriptors),
             Message::Proved => self.proved(memory, token),
-            Message::Slab { id } => {
+            Message::Slab { id, chunk_bytes } => {
                 let link = self.link(token).ok_or(MemoryRefusal::Refused)?;
                 let slab = descriptors.into_iter().next().ok_or(MemoryRefusal::Refused)?;
-                link.add_slab(id, &slab)?;
+                link.add_slab(id, &slab, chunk_bytes)?;
                 // Who receives may wait for it.
                 memory.bell.ring();
                 Ok(())
@@ -409,7 +404,7 @@ impl Control {
         let Stage::Greeting(half) = &mut peer.stage else { return Err(MemoryRefusal::Refused) };
         let Some(half) = half.take() else { return Err(MemoryRefusal::Refused) };
         let connection = Arc::clone(&peer.connection);
-        let link = Arc::new(Link::new(hello, half, descriptors, connection, memory.lent_bytes_max())?);
+        let link = Arc::new(Link::new(hello, half, descriptors, connection)?);
         // From now on its records are received, before it hears that it may send some.
         memory.receive_from(&link).map_err(|_| MemoryRefusal::NoMemory)?;
         (peer.node, peer.stage) = (Some(hello.node), Stage::Proving(Arc::clone(&link)));

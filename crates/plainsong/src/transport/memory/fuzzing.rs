@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::layout::{
     CONSUMED, HEAD, Header, LENT_MAX, RELEASED, RELEASES, RING, RING_BYTES_LEAST, SLEEPING, read_echo,
-    segment_bytes,
+    read_share, segment_bytes,
 };
 use super::lending::{AttachmentError, Lending, LetGo, PeerSlabs};
 use super::ring::{
@@ -21,7 +21,7 @@ use crate::base::locks::lock;
 const BYTES: usize = RING_BYTES_LEAST;
 const SLAB: u32 = 3;
 const SLAB_BYTES: usize = 8_192;
-const LENT_BYTES_MAX: u64 = 1 << 20;
+const CHUNK_BYTES: u64 = 4_096;
 
 /// What is left of an input; zeros when nothing is.
 struct Input<'a>(&'a [u8]);
@@ -91,7 +91,7 @@ impl Link {
         let mut slabs = PeerSlabs::new(SLAB_BYTES as u64);
         if let Ok(slab) = Segment::create(SLAB_BYTES, Pages::Usual) {
             // It may have no memory to map: then nothing can be borrowed.
-            let _ = slabs.insert(SLAB, slab.fd().as_fd());
+            let _ = slabs.insert(SLAB, slab.fd().as_fd(), CHUNK_BYTES);
         }
         Self {
             own: memory(),
@@ -100,7 +100,7 @@ impl Link {
             consumer: RingConsumer::new(BYTES),
             releases: ReleaseConsumer::default(),
             sleep: PeerSleep::default(),
-            lending: Lending::new(LENT_BYTES_MAX),
+            lending: Lending::new(),
             slabs,
             returns: Arc::new(Returns { own: memory(), releases: std::sync::Mutex::default() }),
             head: 0,
@@ -159,7 +159,7 @@ impl Link {
 
     fn send(&mut self, input: &mut Input<'_>) -> Result<(), Corrupt> {
         let octets = vec![input.octet(); input.number() % (BYTES / 2 + 64)];
-        let lent = self.lending.lend(7, octets.len() as u64).ok();
+        let lent = self.lending.lend(7, octets.len() as u64);
         let attachment = lent.map(|slot| Attachment { slab: 0, slot, offset: 0, bytes: 1 });
         let parts = octets.chunks(100);
         match self.producer.push(&self.own, &self.peer, parts, octets.len(), attachment.as_ref()) {
@@ -172,7 +172,7 @@ impl Link {
         }
         assert!(self.producer.used() <= BYTES);
         assert!(self.lending.len() <= LENT_MAX);
-        assert!(self.lending.bytes() <= LENT_BYTES_MAX);
+        assert!(self.lending.bytes() <= (self.lending.len() * BYTES) as u64);
         let _ = self.sleep.must_wake(&self.peer);
         Ok(())
     }
@@ -187,7 +187,11 @@ impl Link {
             assert!(self.octets.len() <= record_bytes_max(BYTES));
             let Some(attachment) = record.attachment else { continue };
             match self.slabs.borrow(&attachment, &self.returns) {
-                Ok(borrowed) => assert_eq!(borrowed.bytes().len() as u64, attachment.bytes),
+                Ok(borrowed) => {
+                    assert_eq!(borrowed.bytes().len() as u64, attachment.bytes);
+                    assert!(attachment.bytes <= CHUNK_BYTES);
+                    assert_eq!(self.slabs.borrowed_bytes(), CHUNK_BYTES, "what it pins is counted");
+                }
                 Err(AttachmentError::Slab(id)) => assert_ne!(id, SLAB),
                 Err(AttachmentError::Range(id)) => assert_eq!(id, SLAB),
             }
@@ -211,7 +215,7 @@ impl Link {
     /// What a handshake and a sleeper look at.
     fn look(&self) {
         let _ = self.consumer.has_more(&self.peer);
-        let _ = read_echo(&self.peer);
+        let _ = (read_echo(&self.peer), read_share(&self.peer));
         if let Ok(header) = Header::read(&self.peer) {
             assert!(segment_bytes(header.ring_bytes) <= self.peer.bytes());
         }

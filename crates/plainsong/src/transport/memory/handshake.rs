@@ -10,7 +10,7 @@
 use plainsong_proto::locator::NodeId;
 
 /// Layout of segments and messages: nodes of another one stay with UDP.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Octets of the longest message.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64;
 
@@ -23,8 +23,8 @@ pub(super) enum Message {
     Hello(Hello),
     /// The number that the peer's segment had is in ours now.
     Proved,
-    /// With the descriptor of a slab of chunks, which attachments may name from now on.
-    Slab { id: u32 },
+    /// With the descriptor of a slab of chunks of so many octets, which attachments may name from now on.
+    Slab { id: u32, chunk_bytes: u64 },
     /// No attachment names that slab any more.
     SlabGone { id: u32 },
     /// There will be no link, and this is why.
@@ -51,8 +51,6 @@ pub(super) struct Hello {
     pub(super) node: NodeId,
     /// A number that nobody could guess, which is in the segment, too.
     pub(super) nonce: u64,
-    /// Octets of attachments that it lends at one time.
-    pub(super) lent_bytes_max: u64,
 }
 
 impl Message {
@@ -71,7 +69,6 @@ impl Message {
                 put(Self::HELLO);
                 put(hello.version);
                 octets.extend(hello.nonce.to_le_bytes());
-                octets.extend(hello.lent_bytes_max.to_le_bytes());
                 octets.extend(hello.node);
             }
             Self::Proved => put(Self::PROVED),
@@ -80,9 +77,10 @@ impl Message {
                 put(Self::REFUSED);
                 put(why.number());
             }
-            Self::Slab { id } => {
+            Self::Slab { id, chunk_bytes } => {
                 put(Self::SLAB);
                 put(id);
+                octets.extend(chunk_bytes.to_le_bytes());
             }
             Self::SlabGone { id } => {
                 put(Self::SLAB_GONE);
@@ -101,13 +99,13 @@ impl Message {
         let message = match octets.u32()? {
             Self::HELLO => {
                 let version = octets.u32()?;
-                let (nonce, lent_bytes_max, node) = (octets.u64()?, octets.u64()?, octets.array()?);
-                return Some(Self::Hello(Hello { version, node, nonce, lent_bytes_max }));
+                let (nonce, node) = (octets.u64()?, octets.array()?);
+                return Some(Self::Hello(Hello { version, node, nonce }));
             }
             Self::PROVED => Self::Proved,
             Self::CLOSING => Self::Closing,
             Self::REFUSED => Self::Refused(Refusal::of(octets.u32()?)),
-            Self::SLAB => Self::Slab { id: octets.u32()? },
+            Self::SLAB => Self::Slab { id: octets.u32()?, chunk_bytes: octets.u64()? },
             Self::SLAB_GONE => Self::SlabGone { id: octets.u32()? },
             _ => return None,
         };
@@ -158,9 +156,8 @@ mod tests {
     use super::*;
 
     fn message() -> impl Strategy<Value = Message> {
-        let hello = any::<(u32, [u8; 16], u64, u64)>().prop_map(|(version, node, nonce, lent_bytes_max)| {
-            Message::Hello(Hello { version, node, nonce, lent_bytes_max })
-        });
+        let hello = any::<(u32, [u8; 16], u64)>()
+            .prop_map(|(version, node, nonce)| Message::Hello(Hello { version, node, nonce }));
         prop_oneof![
             hello,
             Just(Message::Proved),
@@ -168,7 +165,7 @@ mod tests {
             Just(Message::Refused(Refusal::User)),
             Just(Message::Refused(Refusal::NoMemory)),
             Just(Message::Refused(Refusal::Other)),
-            any::<u32>().prop_map(|id| Message::Slab { id }),
+            any::<(u32, u64)>().prop_map(|(id, chunk_bytes)| Message::Slab { id, chunk_bytes }),
             any::<u32>().prop_map(|id| Message::SlabGone { id }),
         ]
     }
@@ -190,7 +187,7 @@ mod tests {
 
     #[test]
     fn later_versions_may_say_more_in_a_hello() {
-        let hello = Hello { version: 2, node: [7; 16], nonce: 2, lent_bytes_max: 3 };
+        let hello = Hello { version: VERSION + 1, node: [7; 16], nonce: 2 };
         let mut octets = Message::Hello(hello).to_octets();
         octets.push(1);
         assert_eq!(Message::from_octets(&octets), Some(Message::Hello(hello)));

@@ -17,6 +17,8 @@ const NONCE: usize = 24;
 const ECHO: usize = 32;
 /// Octets that were ever put into this segment's ring.
 pub(super) const HEAD: usize = 128;
+/// Octets of the owner's chunks that the peer may keep; it gets copies of what comes beyond.
+const SHARE: usize = HEAD + 8;
 /// Octets that were ever taken out of the ring of the other segment of the link.
 pub(super) const CONSUMED: usize = 256;
 /// The number of the sleep that the owner is about to begin or has begun; 0: it looks.
@@ -29,7 +31,7 @@ pub(super) const RELEASES: usize = 640;
 pub(super) const RING: usize = 8_192;
 
 const MAGIC_VALUE: u64 = u64::from_le_bytes(*b"plainsng");
-const VERSION_VALUE: u64 = 1;
+const VERSION_VALUE: u64 = 2;
 /// A shorter ring would not take one datagram, a longer one serves nobody.
 pub(crate) const RING_BYTES_LEAST: usize = 4 << 10;
 pub(crate) const RING_BYTES_MOST: usize = 64 << 20;
@@ -99,6 +101,16 @@ impl Header {
 /// Tells the peer that its nonce was read in its memory.
 pub(crate) fn write_echo(own: &impl OwnMemory, nonce: u64) {
     own.release64(ECHO, nonce);
+}
+
+/// Tells the peer, before the next record, how many octets it may keep.
+pub(crate) fn write_share(own: &impl OwnMemory, bytes: u64) {
+    own.store64(SHARE, bytes);
+}
+
+/// How many octets of the peer's chunks may be kept; whatever it says, only its own memory is at stake.
+pub(crate) fn read_share(peer: &impl Memory) -> u64 {
+    peer.load64(SHARE)
 }
 
 /// The nonce that the peer has read in our memory; 0: none yet.

@@ -20,22 +20,12 @@ use super::ring::Attachment;
 use super::segment::{Memory, PeerSegment, SegmentError};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
-/// Why something is not lent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub(crate) enum LendError {
-    #[error("the peer keeps {} payloads, which is the most", LENT_MAX)]
-    Slots,
-    #[error("the peer keeps {bytes} octets of payloads, which is the most")]
-    Bytes { bytes: u64 },
-}
-
 /// What one peer was lent.
 pub(crate) struct Lending<T> {
     slots: Vec<Option<Lent<T>>>,
     /// Of those that exist.
     free: Vec<u32>,
     bytes: u64,
-    bytes_max: u64,
 }
 
 struct Lent<T> {
@@ -44,33 +34,26 @@ struct Lent<T> {
 }
 
 impl<T> Lending<T> {
-    /// Nothing is lent, and so many octets at most at one time.
-    pub(crate) const fn new(bytes_max: u64) -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), bytes: 0, bytes_max }
+    /// Nothing is lent.
+    pub(crate) const fn new() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), bytes: 0 }
     }
 
-    /// Keeps `what`, which pins so many octets, until the slot is released. What is longer than the limit is
-    /// lent when nothing else is.
-    ///
-    /// # Errors
-    /// So much is lent already.
-    pub(crate) fn lend(&mut self, what: T, bytes: u64) -> Result<u32, LendError> {
-        if self.bytes > 0 && self.bytes.saturating_add(bytes) > self.bytes_max {
-            return Err(LendError::Bytes { bytes: self.bytes });
-        }
+    /// Keeps `what`, which pins so many octets, until the slot is released. `None`: there is no slot left.
+    pub(crate) fn lend(&mut self, what: T, bytes: u64) -> Option<u32> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < LENT_MAX => {
                 self.slots.push(None);
                 (self.slots.len() - 1) as u32
             }
-            None => return Err(LendError::Slots),
+            None => return None,
         };
         if let Some(place) = self.slots.get_mut(slot as usize) {
             *place = Some(Lent { what, bytes });
         }
         self.bytes += bytes;
-        Ok(slot)
+        Some(slot)
     }
 
     /// Takes back what was lent as that slot, if anything was.
@@ -82,7 +65,6 @@ impl<T> Lending<T> {
     }
 
     /// Octets that are lent now.
-    #[cfg(test)]
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -109,6 +91,8 @@ pub(crate) enum PeerSlabError {
     Slabs,
     #[error("{bytes} octets of its slabs are mapped, {bytes_max} at most")]
     Bytes { bytes: u64, bytes_max: u64 },
+    #[error("slab {id} of {bytes} octets has no chunks of {chunk_bytes}")]
+    Chunk { id: u32, bytes: usize, chunk_bytes: u64 },
     #[error("slab {id}: {error}")]
     Segment { id: u32, error: SegmentError },
 }
@@ -118,7 +102,7 @@ pub(crate) enum PeerSlabError {
 pub(crate) enum AttachmentError {
     #[error("slab {0} is not known")]
     Slab(u32),
-    #[error("slab {0} has no such octets")]
+    #[error("slab {0} has no such octets in one chunk")]
     Range(u32),
 }
 
@@ -134,11 +118,13 @@ pub(crate) struct PeerSlabs {
 struct Held {
     /// That are mapped, for a slab that is gone may still be borrowed from.
     mapped: AtomicU64,
+    /// Of whole chunks, however little of them is read.
     borrowed: AtomicU64,
 }
 
 struct PeerSlab {
     segment: PeerSegment,
+    chunk_bytes: usize,
     held: Arc<Held>,
 }
 
@@ -154,11 +140,16 @@ impl PeerSlabs {
         Self { slabs: HashMap::new(), held: Arc::default(), bytes_max }
     }
 
-    /// Maps one that the peer tells of.
+    /// Maps one that the peer tells of, which has chunks of so many octets.
     ///
     /// # Errors
-    /// It cannot be mapped, or no more of them.
-    pub(crate) fn insert(&mut self, id: u32, fd: BorrowedFd<'_>) -> Result<(), PeerSlabError> {
+    /// It cannot be mapped, or no more of them; it has no such chunks.
+    pub(crate) fn insert(
+        &mut self,
+        id: u32,
+        fd: BorrowedFd<'_>,
+        chunk_bytes: u64,
+    ) -> Result<(), PeerSlabError> {
         if self.slabs.contains_key(&id) {
             return Err(PeerSlabError::Known(id));
         }
@@ -172,9 +163,12 @@ impl PeerSlabs {
         }
         let mapped = PeerSegment::map(fd, 1..=left);
         let segment = mapped.map_err(|error| PeerSlabError::Segment { id, error })?;
+        let bytes = segment.bytes();
+        let fits = usize::try_from(chunk_bytes).ok().filter(|chunk_bytes| (1..=bytes).contains(chunk_bytes));
+        let chunk_bytes = fits.ok_or(PeerSlabError::Chunk { id, bytes, chunk_bytes })?;
         let held = Arc::clone(&self.held);
-        held.mapped.fetch_add(segment.bytes() as u64, Ordering::Relaxed);
-        self.slabs.insert(id, Arc::new(PeerSlab { segment, held }));
+        held.mapped.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.slabs.insert(id, Arc::new(PeerSlab { segment, chunk_bytes, held }));
         Ok(())
     }
 
@@ -189,7 +183,7 @@ impl PeerSlabs {
         self.slabs.contains_key(&id)
     }
 
-    /// Borrows what a record says. If that is nothing, its slot is not let go of.
+    /// Borrows what a record says, which is within one chunk. If that is nothing, its slot is not let go of.
     ///
     /// # Errors
     /// It says what is not there.
@@ -203,13 +197,16 @@ impl PeerSlabs {
         let start = usize::try_from(attachment.offset).map_err(|_| beyond)?;
         let bytes = usize::try_from(attachment.bytes).map_err(|_| beyond)?;
         slab.segment.range(start, bytes).ok_or(beyond)?;
-        self.held.borrowed.fetch_add(bytes as u64, Ordering::Relaxed);
+        if start % slab.chunk_bytes + bytes > slab.chunk_bytes {
+            return Err(beyond);
+        }
+        self.held.borrowed.fetch_add(slab.chunk_bytes as u64, Ordering::Relaxed);
         let lender = Arc::clone(to) as Arc<dyn LetGo>;
         let slab = Arc::clone(slab);
         Ok(ForeignChunk { slab, range: start..start + bytes, slot: attachment.slot, lender })
     }
 
-    /// Octets that are borrowed now.
+    /// Octets of the chunks that are borrowed now.
     pub(crate) fn borrowed_bytes(&self) -> u64 {
         self.held.borrowed.load(Ordering::Relaxed)
     }
@@ -237,7 +234,7 @@ impl ForeignChunk {
 
 impl Drop for ForeignChunk {
     fn drop(&mut self) {
-        self.slab.held.borrowed.fetch_sub(self.range.len() as u64, Ordering::Relaxed);
+        self.slab.held.borrowed.fetch_sub(self.slab.chunk_bytes as u64, Ordering::Relaxed);
         self.lender.let_go(self.slot);
     }
 }

@@ -35,8 +35,6 @@ const PEER_SLAB_BYTES_MAX: u64 = 1 << 40;
 /// Attachments of one peer that are kept where they are; others are copied. A quarter of what it can lend, so
 /// that it always has some to lend.
 const BORROWED_MAX: usize = layout::LENT_MAX / 4;
-/// The same of its octets.
-const BORROWED_PART: u64 = 4;
 /// What finds no way for so long goes by UDP.
 const STARVED_MAX: Duration = Duration::from_millis(100);
 
@@ -63,9 +61,8 @@ pub(super) struct Link {
     /// Locked by who receives from the node's links, who is one.
     receiver: Mutex<Incoming>,
     slabs: Mutex<PeerSlabs>,
-    /// How many attachments are borrowed, and how many octets of them at most before they are copied.
+    /// How many attachments are borrowed.
     borrowed: AtomicUsize,
-    borrowed_bytes_max: u64,
     releases: Mutex<ReleaseProducer>,
     /// In which process it was made: see [`fork`].
     generation: u32,
@@ -88,7 +85,7 @@ struct Sender {
     ring: RingProducer,
     sleep: PeerSleep,
     /// Attachments that the peer has not let go of.
-    lending: Lending<Arc<dyn Region>>,
+    lending: Lending<LentChunk>,
     releases: ReleaseConsumer,
     /// Slabs that the peer was told of, and how many had been retired when this was last looked through.
     told: BTreeSet<u32>,
@@ -96,6 +93,9 @@ struct Sender {
     /// Since when a payload that is longer than the ring takes has found no chunk, or none that may be lent.
     starved_since: Option<Instant>,
 }
+
+/// A region with a chunk that was [lent](Chunk::lend).
+struct LentChunk(Arc<dyn Region>);
 
 struct Incoming {
     ring: RingConsumer,
@@ -142,7 +142,6 @@ impl Link {
         half: Half,
         descriptors: Vec<OwnedFd>,
         connection: Arc<Connection>,
-        lent_bytes_max: u64,
     ) -> Result<Self, MemoryRefusal> {
         let mut descriptors = descriptors.into_iter();
         let (Some(segment), Some(watched)) = (descriptors.next(), descriptors.next()) else {
@@ -165,7 +164,7 @@ impl Link {
             sender: Mutex::new(Sender {
                 ring: RingProducer::new(half.ring_bytes),
                 sleep: PeerSleep::default(),
-                lending: Lending::new(lent_bytes_max),
+                lending: Lending::new(),
                 releases: ReleaseConsumer::default(),
                 told: BTreeSet::new(),
                 retired: 0,
@@ -176,7 +175,6 @@ impl Link {
             receiver: Mutex::new(Incoming { ring: RingConsumer::new(header.ring_bytes), pending: None }),
             slabs: Mutex::new(PeerSlabs::new(PEER_SLAB_BYTES_MAX)),
             borrowed: AtomicUsize::new(0),
-            borrowed_bytes_max: hello.lent_bytes_max / BORROWED_PART,
             releases: Mutex::default(),
             generation: fork::generation(),
             connection,
@@ -213,42 +211,42 @@ impl Link {
     }
 
     /// Puts a message in the ring, and wakes the peer if it sleeps. A message with a payload beside it has
-    /// that as `attached`; where there is no chunk for it, or the peer keeps too many, it is copied behind
-    /// the message, which is the same to who receives it. True: a payload finds no way, and the one before
-    /// it did; see [`starved_until`](Self::starved_until).
+    /// that as `attached`; where there is no chunk for it, or none that may be lent, it is copied behind the
+    /// message, which is the same to who receives it. `all` have what they were lent, or had. True: a payload
+    /// finds no way, and the one before it did; see [`starved_until`](Self::starved_until).
     pub(super) fn send(
         &self,
         batch: &Batch<'_>,
         transmit: &Transmit,
         attached: Option<&Attached>,
-        pool: &Pool,
+        (pool, all): (&Pool, &[Arc<Self>]),
     ) -> bool {
         let (parts, payload) = batch.out.parts(transmit);
         let bytes = transmit.len();
         let mut sender = lock(&self.sender);
+        let mut lent = attached.and_then(|attached| sender.attach(self, attached, pool));
+        if lent.is_none() && attached.is_some() {
+            drop(sender);
+            all.iter().for_each(|link| link.take_back(pool));
+            sender = lock(&self.sender);
+            lent = attached.and_then(|attached| sender.attach(self, attached, pool));
+        }
         let pushed = match payload {
             None => sender.ring.push(&self.own, &self.peer, parts, bytes, None),
-            Some(payload) => {
-                let lent = attached.and_then(|(region, range)| {
-                    let (chunk, range) = chunk_of(&**region, range)?;
-                    let slot = sender.lend(self, region, chunk, pool)?;
-                    Some((slot, chunk.attachment(&range, slot)))
-                });
-                match lent {
-                    Some((slot, attachment)) => {
-                        let pushed = sender.ring.push(&self.own, &self.peer, parts, bytes, Some(&attachment));
-                        if pushed.is_err() {
-                            sender.lending.release(slot);
-                        }
-                        sender.starved_since = None;
-                        pushed
+            Some(payload) => match lent {
+                Some(attachment) => {
+                    let pushed = sender.ring.push(&self.own, &self.peer, parts, bytes, Some(&attachment));
+                    if pushed.is_err() {
+                        sender.lending.release(attachment.slot);
                     }
-                    None => {
-                        let parts = parts.chain([payload.as_slice()]);
-                        sender.ring.push(&self.own, &self.peer, parts, bytes + payload.len(), None)
-                    }
+                    sender.starved_since = None;
+                    pushed
                 }
-            }
+                None => {
+                    let parts = parts.chain([payload.as_slice()]);
+                    sender.ring.push(&self.own, &self.peer, parts, bytes + payload.len(), None)
+                }
+            },
         };
         let begins_to_starve = pushed == Err(PushError::TooLong) && sender.starved_since.is_none();
         if begins_to_starve {
@@ -261,6 +259,10 @@ impl Link {
         }
         match pushed {
             Ok(()) => return false,
+            Err(PushError::TooLong) if payload.is_some() => {
+                pool.count_unsent();
+                return begins_to_starve;
+            }
             Err(PushError::Full | PushError::TooLong) => {}
             Err(PushError::Corrupt(_)) => self.give_up(),
         }
@@ -333,7 +335,7 @@ impl Link {
         }
         let chunk = slabs.borrow(attachment, self)?;
         let borrowed = self.borrowed.fetch_add(1, Ordering::SeqCst);
-        let is_much = borrowed >= BORROWED_MAX || slabs.borrowed_bytes() > self.borrowed_bytes_max;
+        let is_much = borrowed >= BORROWED_MAX || slabs.borrowed_bytes() > layout::read_share(&self.peer);
         drop(slabs);
         if is_much {
             return Ok(Payload::from_vec(chunk.bytes().to_vec()));
@@ -355,8 +357,8 @@ impl Link {
     ///
     /// # Errors
     /// It cannot be mapped: what is in it would never arrive.
-    pub(super) fn add_slab(&self, id: u32, slab: &OwnedFd) -> Result<(), MemoryRefusal> {
-        lock(&self.slabs).insert(id, slab.as_fd()).map_err(|_| MemoryRefusal::NoMemory)
+    pub(super) fn add_slab(&self, id: u32, slab: &OwnedFd, chunk_bytes: u64) -> Result<(), MemoryRefusal> {
+        lock(&self.slabs).insert(id, slab.as_fd(), chunk_bytes).map_err(|_| MemoryRefusal::NoMemory)
     }
 
     /// The peer has given a slab up.
@@ -422,7 +424,7 @@ impl Link {
 
     /// The peer has nothing of this node any more: it said so, or its process is gone.
     pub(super) fn take_all_back(&self) {
-        lock(&self.sender).lending = Lending::new(0);
+        lock(&self.sender).lending = Lending::new();
     }
 
     pub(super) fn is_ended(&self) -> bool {
@@ -431,17 +433,28 @@ impl Link {
 }
 
 impl Sender {
-    /// Lends a chunk to the peer, who hears of its slab first; `None`: it keeps too much, or does not listen.
+    /// What a record says of an attachment that is lent to the peer; `None`: it is not, see
+    /// [`lend`](Self::lend).
+    fn attach(&mut self, link: &Link, (region, range): &Attached, pool: &Pool) -> Option<Attachment> {
+        let (chunk, range) = chunk_of(&**region, range)?;
+        let slot = self.lend(link, region, chunk, pool)?;
+        Some(chunk.attachment(&range, slot))
+    }
+
+    /// Lends a chunk to the peer, who hears of its slab first; `None`: it has too much, or does not listen.
     fn lend(&mut self, link: &Link, region: &Arc<dyn Region>, chunk: &Chunk, pool: &Pool) -> Option<u32> {
         self.take_back(link);
         self.tell_retired(link, pool);
         let slab = chunk.slab();
         if !self.told.contains(&slab.id()) {
-            let message = Message::Slab { id: slab.id() };
+            let message = Message::Slab { id: slab.id(), chunk_bytes: chunk.capacity() as u64 };
             link.connection.send(&message.to_octets(), &[slab.fd()]).ok()?;
             self.told.insert(slab.id());
         }
-        self.lending.lend(Arc::clone(region), chunk.capacity() as u64).ok()
+        let share = chunk.lend(self.lending.bytes())?;
+        let slot = self.lending.lend(LentChunk(Arc::clone(region)), chunk.capacity() as u64)?;
+        layout::write_share(&link.own, share);
+        Some(slot)
     }
 
     fn take_back(&mut self, link: &Link) {
@@ -462,6 +475,14 @@ impl Sender {
             };
             self.told.retain(tell);
             self.retired = retired;
+        }
+    }
+}
+
+impl Drop for LentChunk {
+    fn drop(&mut self) {
+        if let Some((chunk, _)) = chunk_of(&*self.0, &(0..0)) {
+            chunk.take_back();
         }
     }
 }

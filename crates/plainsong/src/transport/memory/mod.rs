@@ -39,7 +39,10 @@ use plainsong_proto::payload::{Payload, Region};
 use plainsong_proto::time::Instant;
 
 use super::loan::{LoanedOctets, LoanedPayload, PAYLOAD_START};
-use super::{Batch, Input, Kind, LinkChange, Received, Sent, ThreadWaker, Traffic, Transport, WokenBy};
+use super::{
+    Batch, Input, Kind, LOAN_SHARED_BYTES_MIN, LinkChange, Received, Sent, ThreadWaker, Traffic, Transport,
+    WokenBy,
+};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
@@ -47,14 +50,14 @@ use control::Control;
 use filled::Completed;
 use link::{Attached, Link};
 use own::{OwnQueue, Record};
-use pool::{Chunk, Exhausted, Pool};
+use pool::{Chunk, Exhausted, Pool, chunk_bytes};
 use segment::Pages;
 use wait::{Bell, Trigger, WaitSet};
 
 /// Records that one call receives, at most.
 const RECORDS_MAX: usize = 32;
-/// What part of the pool one peer is lent at most.
-const LENT_PART: u64 = 2;
+/// What part of the pool payloads in the own queue may have, at most.
+const QUEUED_PART: u64 = 2;
 /// Slabs that nobody has used for so long are given back to the system.
 const UNUSED_MAX: Duration = Duration::from_secs(2);
 /// What the own bell is called among those of links.
@@ -76,7 +79,7 @@ pub(crate) struct Memory {
     own: OwnQueue,
     /// For long payloads.
     pool: Pool,
-    lent_bytes_max: u64,
+    queued_bytes_max: u64,
     /// Bells of links, and the own one.
     bells: WaitSet,
     /// Rung for what this node sends to itself, and when it is closed.
@@ -131,7 +134,7 @@ impl Memory {
             incoming: ArcSwap::default(),
             own: OwnQueue::default(),
             pool: Pool::new(config.memory_pool_bytes_max, pages),
-            lent_bytes_max: config.memory_pool_bytes_max / LENT_PART,
+            queued_bytes_max: config.memory_pool_bytes_max / QUEUED_PART,
             bells,
             bell,
             sleeping: AtomicU32::new(0),
@@ -175,10 +178,6 @@ impl Memory {
 
     const fn node(&self) -> NodeId {
         self.node
-    }
-
-    const fn lent_bytes_max(&self) -> u64 {
-        self.lent_bytes_max
     }
 
     /// Gives back memory that nobody uses. False: there is none.
@@ -240,6 +239,32 @@ impl Memory {
         let around = LoanedOctets::chunk_bytes(bytes).unwrap_or(bytes);
         let chunk = self.allocate_by(|pool| pool.allocate_to_keep(around))?;
         Ok(LoanedOctets::in_chunk(chunk, bytes))
+    }
+
+    /// A payload that is to be kept: itself, or a copy of the octets that it has where more than half of its
+    /// chunk is for nothing. Who keeps a chunk keeps all of it.
+    pub(super) fn fitting(&self, payload: Payload) -> Payload {
+        let bytes = payload.len();
+        let chunk =
+            payload.region().and_then(|(region, range)| Some(chunk_of(&**region, &range)?.0.capacity()));
+        let fitting = bytes.checked_add(PAYLOAD_START).and_then(chunk_bytes);
+        if chunk.zip(fitting).is_none_or(|(chunk, fitting)| chunk / 2 < fitting) {
+            return payload;
+        }
+        let shared = (bytes >= LOAN_SHARED_BYTES_MIN).then(|| self.loan(bytes).ok()).flatten();
+        let mut copy = shared.unwrap_or_else(|| LoanedPayload::in_heap(bytes));
+        copy.bytes_mut().copy_from_slice(payload.as_slice());
+        copy.payload()
+    }
+
+    /// Payloads that were not sent for want of a chunk.
+    pub(super) fn unsent(&self) -> u64 {
+        self.pool.unsent()
+    }
+
+    /// Whether a payload does not find a chunk, and is on none of the ways on which it could do without.
+    pub(super) fn finds_no_chunk(&self) -> bool {
+        self.links.load().iter().any(|link| link.starved_until().is_some())
     }
 
     const fn ring_bytes(&self) -> usize {
@@ -354,7 +379,7 @@ impl Memory {
 
     fn send_to_self(&self, batch: &Batch<'_>, transmit: &plainsong_proto::outbox::Transmit) {
         let (parts, attachment) = batch.out.parts(transmit);
-        let room = (self.ring_bytes, self.lent_bytes_max);
+        let room = (self.ring_bytes, self.queued_bytes_max);
         if !self.own.push(parts, attachment, room) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
@@ -428,7 +453,7 @@ impl Transport for Memory {
                             let attached = payload.and_then(|payload| {
                                 attached.get_or_insert_with(|| self.attached(payload)).as_ref()
                             });
-                            if link.send(batch, transmit, attached, &self.pool) {
+                            if link.send(batch, transmit, attached, (&self.pool, &links)) {
                                 self.control_bell.ring();
                             }
                         }

@@ -14,7 +14,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::thread;
 
 use super::layout::{RING_BYTES_LEAST, segment_bytes};
-use super::lending::{LendError, Lending, LetGo, PeerSlabs};
+use super::lending::{Lending, LetGo, PeerSlabs};
 use super::pool::{Chunk, Pool};
 use super::ring::{
     PeerSleep, PushError, ReleaseConsumer, ReleaseProducer, RingConsumer, RingProducer, announce_awake,
@@ -286,7 +286,7 @@ const LOANS: usize = 4;
 /// Writes each payload into a chunk, and lends it.
 fn send_loans(link: &Link, pool: &Pool, slabs: &Mutex<PeerSlabs>) {
     let mut producer = RingProducer::new(BYTES);
-    let (mut lending, mut releases) = (Lending::new(u64::MAX), ReleaseConsumer::default());
+    let (mut lending, mut releases) = (Lending::new(), ReleaseConsumer::default());
     let mut number = 0;
     while number < LOANS && !link.receiver.is_dead() {
         let mut drain = |lending: &mut Lending<Chunk>| {
@@ -304,13 +304,10 @@ fn send_loans(link: &Link, pool: &Pool, slabs: &Mutex<PeerSlabs>) {
         }
         let id = chunk.slab().id();
         if !lock(slabs).knows(id) {
-            lock(slabs).insert(id, chunk.slab().fd()).unwrap();
+            lock(slabs).insert(id, chunk.slab().fd(), CHUNK_BYTES as u64).unwrap();
         }
         let mut attachment = chunk.attachment(&(0..CHUNK_BYTES), 0);
-        match lending.lend(chunk, CHUNK_BYTES as u64) {
-            Ok(slot) => attachment.slot = slot,
-            Err(LendError::Slots | LendError::Bytes { .. }) => unreachable!("there are enough"),
-        }
+        attachment.slot = lending.lend(chunk, CHUNK_BYTES as u64).unwrap();
         let pushed = producer.push(&link.sender, &link.receiver, std::iter::empty(), 0, Some(&attachment));
         pushed.unwrap();
         number += 1;
@@ -385,4 +382,38 @@ fn a_borrower_that_lets_go_early_is_noticed() {
         },
         SCHEDULES,
     );
+}
+
+/// A peer is lent a chunk of its own and one that the other one is lent, too, and gives both back.
+fn take_a_share(pool: &Pool, common: &Chunk) {
+    let own = pool.allocate(CHUNK_BYTES).unwrap();
+    let bytes = CHUNK_BYTES as u64;
+    let has = own.lend(0).map_or(0, |_| bytes);
+    let is_common = common.lend(has).is_some();
+    if is_common {
+        common.take_back();
+    }
+    if has > 0 {
+        own.take_back();
+    }
+}
+
+#[test]
+fn what_peers_have_is_counted_whoever_is_lent_it_first_and_last() {
+    holds(|| {
+        let bytes = CHUNK_BYTES as u64;
+        let pool = Arc::new(Pool::new(8 * bytes, Pages::Usual));
+        let common = Arc::new(pool.allocate(CHUNK_BYTES).unwrap());
+        let other = {
+            let (pool, common) = (Arc::clone(&pool), Arc::clone(&common));
+            thread::spawn(move || take_a_share(&pool, &common))
+        };
+        take_a_share(&pool, &common);
+        other.join().unwrap();
+        let all: Vec<Chunk> = (0..4).map(|_| pool.allocate(CHUNK_BYTES).unwrap()).collect();
+        assert_eq!(all[0].lend(0), Some(bytes), "nothing is lent, so that a third of three is a share");
+        assert_eq!(all[1].lend(bytes), Some(2 * bytes / 3));
+        assert_eq!(all[2].lend(2 * bytes), None);
+        assert_eq!(all[3].lend(0), Some(bytes / 3), "the next gets what is left");
+    });
 }

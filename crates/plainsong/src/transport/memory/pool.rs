@@ -10,6 +10,8 @@
 //! only sent.
 //!
 //! A chunk belongs to who holds its [`Chunk`]: alone to write, shared (in an `Arc`) to read and to lend.
+//! Peers that a chunk is lent to share it. What they have together of a part of the pool is counted, each
+//! chunk once, so that none of them gets more than what the others have left ([`Chunk::lend`]).
 //! Which are free stands in one bit each, in memory of this process alone: nothing that a peer can do changes
 //! who owns a chunk. To give one back is one atomic operation, on any thread.
 
@@ -30,7 +32,7 @@ use thiserror::Error;
 
 use super::ring::Attachment;
 use super::segment::{Pages, Segment};
-use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, lock};
 
 /// The smallest chunk: a page.
@@ -42,6 +44,9 @@ const SLAB_BYTES_MOST: usize = 16 << 20;
 const SLAB_PART: usize = 4;
 /// Slabs of a pool: each takes a descriptor.
 pub(crate) const SLABS_MAX: usize = 512;
+/// A peer may keep so much of what peers have left of half of the pool. Then it gets copies: the rest is for
+/// what is on its way, and for the next peer.
+const SHARE_PART: u64 = 3;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// Why there is no chunk. Each says what to do about it.
@@ -71,6 +76,14 @@ pub(crate) enum Exhausted {
     System(#[from] io::Error),
 }
 
+/// What peers have of one part of a pool.
+struct Lent {
+    /// Octets that all of them may have.
+    bytes_max: u64,
+    /// Octets of the chunks that any of them has.
+    bytes: AtomicU64,
+}
+
 /// What a slab is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -88,6 +101,9 @@ pub(crate) struct Pool {
     number: u64,
     /// Slabs that were ever unmapped.
     retired: AtomicU64,
+    lent: [Arc<Lent>; 2],
+    /// Payloads that were not sent for want of a chunk.
+    unsent: AtomicU64,
     slabs: Mutex<Slabs>,
 }
 
@@ -130,6 +146,9 @@ pub(crate) struct Slab {
     chunk_bytes: usize,
     segment: Segment,
     free: FreeSet,
+    /// How many peers have each chunk.
+    peers: Box<[AtomicU32]>,
+    lent: Arc<Lent>,
 }
 
 /// Octets of a slab, for who has it.
@@ -153,7 +172,9 @@ impl Pool {
         // Not one of those that a model checker replaces, which begin anew with each of its runs.
         static POOLS: StaticCounter = StaticCounter::new(0);
         let number = POOLS.fetch_add(1, Ordering::Relaxed);
-        Self { bytes_max, pages, number, retired: AtomicU64::new(0), slabs: Mutex::default() }
+        let lent = || Arc::new(Lent { bytes_max: bytes_max / 2, bytes: AtomicU64::new(0) });
+        let (retired, unsent, lent) = (AtomicU64::new(0), AtomicU64::new(0), [lent(), lent()]);
+        Self { bytes_max, pages, number, retired, lent, unsent, slabs: Mutex::default() }
     }
 
     /// As [`Self::allocate`], for what may be kept for long: half of the pool stays for what is only sent.
@@ -193,8 +214,16 @@ impl Pool {
                 return Err(error.into());
             }
         };
-        let free = FreeSet::new(slab_bytes / chunk_bytes);
-        let slab = Slab { id, pool: self.number, chunk_bytes, free, segment };
+        let count = slab_bytes / chunk_bytes;
+        let slab = Slab {
+            id,
+            pool: self.number,
+            chunk_bytes,
+            segment,
+            free: FreeSet::new(count),
+            peers: (0..count).map(|_| AtomicU32::new(0)).collect(),
+            lent: Arc::clone(&self.lent[part as usize]),
+        };
         let slabs = slabs.part(part);
         let size = slabs.sizes.entry(chunk_bytes).or_default();
         size.last = size.slabs.len();
@@ -291,6 +320,16 @@ impl Pool {
         let mut ids: Vec<u32> = kept.map(|kept| kept.slab.id).collect();
         ids.sort_unstable();
         move |id| ids.binary_search(&id).is_ok()
+    }
+
+    /// A payload was not sent for want of a chunk.
+    pub(crate) fn count_unsent(&self) {
+        self.unsent.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often that was so.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.unsent.load(Ordering::Relaxed)
     }
 
     /// Whether a chunk is of this pool.
@@ -428,6 +467,36 @@ impl Chunk {
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and it is borrowed mutably.
         unsafe { self.slab.segment.range_mut(self.offset(), self.slab.chunk_bytes) }
+    }
+
+    /// One more peer is to have it, which has so many octets already: how many it may keep. `None`: it would
+    /// have more than is left of what all peers may have of this part of the pool; what the others have of
+    /// this chunk, too, does not count. A chunk that is the only one that is lent is lent to all.
+    pub(crate) fn lend(&self, has: u64) -> Option<u64> {
+        let (lent, bytes) = (&self.slab.lent, self.slab.chunk_bytes as u64);
+        let others = if self.peers().fetch_add(1, Ordering::Relaxed) == 0 {
+            lent.bytes.fetch_add(bytes, Ordering::Relaxed)
+        } else {
+            lent.bytes.load(Ordering::Relaxed).saturating_sub(bytes)
+        };
+        let left = lent.bytes_max.saturating_sub(others);
+        if others > 0 && has.saturating_add(bytes) > left {
+            self.take_back();
+            return None;
+        }
+        Some(left.saturating_sub(bytes) / SHARE_PART)
+    }
+
+    /// A peer that it was [lent](Self::lend) to does not have it any more.
+    pub(crate) fn take_back(&self) {
+        if self.peers().fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.slab.lent.bytes.fetch_sub(self.slab.chunk_bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "as many as there are chunks")]
+    fn peers(&self) -> &AtomicU32 {
+        &self.slab.peers[self.number]
     }
 
     /// How a record names a range of it, which a peer is lent as that slot.

@@ -213,3 +213,46 @@ fn who_takes_at_the_same_time_does_not_get_more_than_half() {
         assert_eq!(kept, 1 << 19);
     }
 }
+
+/// How many chunks a peer is lent that never gives any back, and what it may keep in the end.
+fn lend_all(pool: &Pool, lent: &mut Vec<Chunk>) -> (u64, u64) {
+    let (mut has, mut share) = (0, 0);
+    while let Ok(chunk) = pool.allocate(65_536) {
+        let Some(kept) = chunk.lend(has * 65_536) else { break };
+        (has, share) = (has + 1, kept / 65_536);
+        lent.push(chunk);
+    }
+    (has, share)
+}
+
+#[test]
+fn peers_that_give_nothing_back_leave_some_for_the_next() {
+    let pool = pool(8 * MIB);
+    let mut lent = Vec::new();
+    let all: Vec<(u64, u64)> = (0..6).map(|_| lend_all(&pool, &mut lent)).collect();
+    // Half of what is left of half of the pool, each; and a third of that is what they may keep.
+    assert_eq!(all, [(32, 10), (16, 5), (8, 2), (4, 1), (2, 0), (1, 0)]);
+    lent.iter().for_each(Chunk::take_back);
+    lent.clear();
+    assert_eq!(lend_all(&pool, &mut lent), (32, 10));
+    // What many have is there once, and is no reason to give others less.
+    let has = 20 * 65_536;
+    assert!((0..100).all(|_| lent.iter().take(8).all(|chunk| chunk.lend(has).is_some())));
+    for _ in 0..100 {
+        lent.iter().take(8).for_each(Chunk::take_back);
+    }
+    assert!(pool.allocate(65_536).unwrap().lend(32 * 65_536).is_none());
+}
+
+#[test]
+fn what_is_longer_than_peers_may_have_is_lent_while_nothing_else_is() {
+    let pool = pool(8 * MIB);
+    let long = pool.allocate(6 << 20).unwrap();
+    assert_eq!((long.lend(0), long.lend(0)), (Some(0), Some(0)));
+    let short = pool.allocate(4_096).unwrap();
+    assert_eq!(short.lend(0), None);
+    long.take_back();
+    long.take_back();
+    assert!(short.lend(0).is_some());
+    assert_eq!(long.lend(0), None);
+}

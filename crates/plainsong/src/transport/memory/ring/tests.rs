@@ -219,8 +219,8 @@ fn a_header_is_read_as_it_was_written_or_refused() {
         Header { ring_bytes, nonce: 77 }.write(&memory);
         assert!(matches!(Header::read(&memory), Err(HeaderError::Ring { .. })), "{ring_bytes}");
     }
-    memory.store64(8, 2);
-    assert_eq!(Header::read(&memory), Err(HeaderError::Version { found: 2 }));
+    memory.store64(8, 3);
+    assert_eq!(Header::read(&memory), Err(HeaderError::Version { found: 3 }));
     assert_eq!(Header::read(&HeapMemory::new(4_096)), Err(HeaderError::Magic));
     assert!(is_ring(256 << 10) && !is_ring(100_000) && !is_ring(0) && !is_ring(1 << 40));
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use super::super::super::lending::{ForeignChunk, LendError, Lending, LetGo, PeerSlabs};
+use super::super::super::lending::{ForeignChunk, Lending, LetGo, PeerSlabs};
 use super::super::super::pool::{Chunk, Pool};
 use super::super::super::segment::{Pages, PeerSegment, Segment};
 use super::*;
@@ -132,7 +132,7 @@ fn carries_out_a_role() {
     } else {
         println!("segment {}", own.fd().as_raw_fd());
         let mut slabs = PeerSlabs::new(POOL);
-        slabs.insert(0, peer(process, slab).as_fd()).unwrap();
+        slabs.insert(0, peer(process, slab).as_fd(), CHUNK as u64).unwrap();
         let mut receiver = Receiver::new(own);
         let begin = Instant::now();
         while begin.elapsed() < PATIENCE {
@@ -144,7 +144,7 @@ fn carries_out_a_role() {
 /// Sends records, of which every third has a payload in a chunk, as long as it may: how many.
 fn send(own: &Segment, receiver: &PeerSegment, pool: &Pool, mut may_go_on: impl FnMut() -> bool) -> u64 {
     let (mut producer, mut releases) = (RingProducer::new(RING), ReleaseConsumer::default());
-    let mut lending = Lending::new(POOL);
+    let mut lending = Lending::new();
     let (mut number, begin) = (0, Instant::now());
     while may_go_on() && begin.elapsed() < PATIENCE {
         releases.drain(receiver, |slot| assert!(lending.release(slot).is_some())).unwrap();
@@ -169,10 +169,7 @@ fn lend(lending: &mut Lending<Chunk>, pool: &Pool, number: u64) -> Option<Attach
     let mut chunk = pool.allocate(CHUNK).ok().filter(|chunk| chunk.slab().id() == 0)?;
     fill(chunk.bytes_mut(), number);
     let mut attachment = chunk.attachment(&(0..CHUNK), 0);
-    match lending.lend(chunk, CHUNK as u64) {
-        Ok(slot) => attachment.slot = slot,
-        Err(LendError::Slots | LendError::Bytes { .. }) => return None,
-    }
+    attachment.slot = lending.lend(chunk, CHUNK as u64)?;
     Some(attachment)
 }
 
@@ -240,7 +237,7 @@ fn what_a_killed_sender_has_put_in_is_whole_and_stays() {
         let mut sender = Process::start("send", &receiver.returns.own, None);
         let fd = number_after(&mut sender.lines, "slab ");
         let mut slabs = PeerSlabs::new(POOL);
-        slabs.insert(0, peer(sender.child.id(), fd).as_fd()).unwrap();
+        slabs.insert(0, peer(sender.child.id(), fd).as_fd(), CHUNK as u64).unwrap();
         let (begin, life) = (Instant::now(), Duration::from_micros(random.below(3_000)));
         while begin.elapsed() < life {
             receiver.receive(&sender.segment, &slabs);
