@@ -6,13 +6,12 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::cdr::DdsType;
 use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint, Participant};
 use plainsong_proto::filter::{ContentFilter, PayloadFilter, SignedFilter};
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::payload::Payload;
 use plainsong_proto::qos::{
     AccessScope, Durability, EntityKind, QosSet, Unhonoured, changed_immutable, unhonoured,
 };
@@ -30,8 +29,8 @@ use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::consistent::check_qos;
 use crate::content_filtered_topic::ReaderFilter;
-use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
-use crate::error::{BadParameter, Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};
+use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations, key_value};
+use crate::error::{Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};
 use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataReaderListener;
@@ -65,6 +64,8 @@ pub(crate) struct ReaderInner {
     listener: ListenerSlot<dyn DataReaderListener>,
     guid: Guid,
     pub(crate) ty: Arc<dyn TypeSupport>,
+    /// [`TypeSupport::value_bytes`].
+    pub(crate) value_bytes: usize,
     /// Counts the deletions of all its conditions.
     conditions: AtomicU64,
     /// Ordered or coherent access of GROUP scope: samples are read within an access only.
@@ -119,12 +120,7 @@ impl<T: DdsType> DataReader<T> {
     /// [`Error::NotEnabled`], [`Error::BadParameter`] when the reader does not know the instance.
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|reader, _, _| reader.instance_key(handle))?;
-        let value = |key: &Payload| {
-            if T::KEYED { cdr::key_from_payload(key.as_slice()).ok() } else { Some(T::initial()) }
-        };
-        key.as_ref()
-            .and_then(value)
-            .ok_or_else(|| BadParameter::UnknownInstance { entity: self.inner.describe() }.into())
+        key_value(key, self.inner.value_bytes, || self.inner.describe())
     }
 
     /// The handle of the instance that `sample` belongs to, when the reader knows it.
@@ -341,6 +337,7 @@ impl ReaderInner {
             core: EntityCore::new(),
             listener: ListenerSlot::new(),
             guid,
+            value_bytes: ty.value_bytes(),
             ty,
             conditions: AtomicU64::new(0),
             in_group,
@@ -368,7 +365,7 @@ impl ReaderInner {
             receive::found_nothing(shared);
         }
         let before = samples.count();
-        let undecodable = samples.store(&cached);
+        let undecodable = self.store(samples, &cached);
         let replaced = if undecodable.is_empty() {
             Ok(())
         } else {

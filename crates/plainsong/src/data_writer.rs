@@ -32,7 +32,7 @@ use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore};
 use crate::consistent::check_qos;
-use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations};
+use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations, key_value};
 use crate::error::{BadParameter, Error, OutOfResources, Result};
 use crate::group::{Member, announced_qos};
 use crate::keys;
@@ -215,8 +215,7 @@ impl<T: DdsType> DataWriter<T> {
     /// [`Error::NotEnabled`], [`Error::BadParameter`] when the handle is not registered.
     pub fn key_value(&self, handle: InstanceHandle) -> Result<T> {
         let key = self.inner.with(|writer, _, _| writer.instance_key(handle).cloned())?;
-        key.and_then(|key| cdr::key_from_payload(key.as_slice()).ok())
-            .ok_or_else(|| BadParameter::UnknownInstance { entity: self.inner.describe() }.into())
+        key_value(key, self.inner.ty.value_bytes(), || self.inner.describe())
     }
 
     /// The same writer without its type.

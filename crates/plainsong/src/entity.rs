@@ -4,12 +4,32 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::task::Waker;
 
+use plainsong_proto::cdr::{self, DdsType};
+use plainsong_proto::payload::Payload;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::base::fork;
 use crate::base::locks::{lock, read, write};
-use crate::error::{Error, Result};
+use crate::base::room::within;
+use crate::error::{BadParameter, Error, OutOfResources, Result};
 use crate::runtime::notify::Notify;
+
+/// The value with a serialized key, if there is one.
+pub(crate) fn key_value<T: DdsType>(
+    key: Option<Payload>,
+    value_bytes: usize,
+    describe: impl Fn() -> String,
+) -> Result<T> {
+    let unknown = || BadParameter::UnknownInstance { entity: describe() };
+    let key = key.ok_or_else(unknown)?;
+    let decode = || {
+        let value = if T::KEYED { cdr::key_from_payload(key.as_slice()).ok() } else { Some(T::initial()) };
+        value.map(Box::new)
+    };
+    let value =
+        within::<T, _>(value_bytes, decode).map_err(|room| OutOfResources::stack(describe(), room))?;
+    Ok(*value.ok_or_else(unknown)?)
+}
 
 /// State behind every entity's status condition.
 pub(crate) struct EntityCore {

@@ -13,6 +13,7 @@ use plainsong_proto::writer::ReaderBehind;
 use thiserror::Error;
 
 use crate::base::config::ConfigError;
+use crate::base::room::NoRoom;
 use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.
@@ -444,9 +445,26 @@ pub enum OutOfResources {
         /// The limit that is reached, and what to do about it.
         limit: String,
     },
+    /// There is no memory for a stack that has room for values of a large type.
+    #[error(
+        "{entity}: no memory for a stack of {octets} octets, on which its large values are decoded; box large members, or take \
+         samples in place"
+    )]
+    Stack {
+        /// The reader or writer.
+        entity: String,
+        /// So many were asked for.
+        octets: usize,
+    },
     /// Discovery cannot announce the entity, or remember what to ignore.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
+}
+
+impl OutOfResources {
+    pub(crate) const fn stack(entity: String, NoRoom(octets): NoRoom) -> Self {
+        Self::Stack { entity, octets }
+    }
 }
 
 fn other_type(type_name: &str, wanted: &str) -> String {

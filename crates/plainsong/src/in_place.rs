@@ -9,6 +9,7 @@ use plainsong_proto::reader::{Access, CachedSample};
 use plainsong_proto::sample_info::SampleInfo;
 use plainsong_proto::time::Duration;
 
+use crate::base::room::within;
 use crate::data_reader::DataReader;
 use crate::error::Result;
 use crate::read_options::ReadOptions;
@@ -75,9 +76,14 @@ fn aligned<T: DdsType>(payload: Payload) -> Option<Payload> {
     cdr::plain_in_payload::<T>(payload.as_slice()).is_some().then_some(payload)
 }
 
+/// Whether its memory is its wire form in some version.
+const fn is_plain<T: DdsType>() -> bool {
+    cdr::plain_payload_bytes::<T>(XcdrVersion::Xcdr1).is_some()
+        || cdr::plain_payload_bytes::<T>(XcdrVersion::Xcdr2).is_some()
+}
+
 fn aligned_copy<T: DdsType>(payload: &Payload) -> Option<Payload> {
-    let mut versions = [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2].into_iter();
-    if !versions.any(|version| cdr::plain_payload_bytes::<T>(version).is_some()) {
+    if !is_plain::<T>() {
         return None;
     }
     let mut copy = LoanedPayload::in_heap(payload.len());
@@ -85,10 +91,10 @@ fn aligned_copy<T: DdsType>(payload: &Payload) -> Option<Payload> {
     aligned::<T>(copy.payload())
 }
 
-/// Apart, for a long value takes as much of the stack, and those in place shall not.
-#[inline(never)]
+/// A long value takes as much of the stack, and those in place shall not.
 fn decoded<T: DdsType>(payload: &Payload) -> std::result::Result<Box<T>, Malformed> {
-    cdr::from_shared_payload(payload).map(Box::new)
+    let decode = || cdr::from_shared_payload(payload).map(Box::new);
+    if is_plain::<T>() { within::<T, _>(0, decode).unwrap_or(Err(Malformed::TooLarge)) } else { decode() }
 }
 
 impl<T: DdsType + fmt::Debug> fmt::Debug for SampleRef<T> {
@@ -98,6 +104,9 @@ impl<T: DdsType + fmt::Debug> fmt::Debug for SampleRef<T> {
 }
 
 impl<T: DdsType> Store for Vec<SampleRef<T>> {
+    /// Values that may be in place are decoded apart, each for itself.
+    const VALUE_BYTES: usize = if is_plain::<T>() { 0 } else { size_of::<T>() };
+
     fn count(&self) -> usize {
         self.len()
     }

@@ -8,10 +8,11 @@ use plainsong_proto::filter::{Filter, PayloadFilter};
 use plainsong_proto::sample_info::Selector;
 
 use crate::base::locks::{read, write};
+use crate::base::room::within;
 use crate::condition::Condition;
 use crate::content_filtered_topic::refused;
 use crate::data_reader::{DataReader, ReaderInner};
-use crate::error::Result;
+use crate::error::{OutOfResources, Result};
 use crate::read_options::ReadOptions;
 use crate::sample::Sample;
 
@@ -54,14 +55,23 @@ impl Query {
     }
 
     /// Puts samples in the order of ORDER BY.
-    pub(crate) fn sort<T: DdsType>(&self, samples: &mut [Sample<T>]) {
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfResources`] where there is no room for values, which are large.
+    pub(crate) fn sort<T: DdsType>(&self, samples: &mut [Sample<T>]) -> Result<()> {
         let typed = Arc::clone(&read(&self.compiled).typed);
-        if let Some(filter) = typed.downcast_ref::<Filter<T>>().filter(|filter| filter.is_ordered()) {
+        let Some(filter) = typed.downcast_ref::<Filter<T>>().filter(|filter| filter.is_ordered()) else {
+            return Ok(());
+        };
+        // Sorting moves values by way of the stack.
+        let sort = || {
             samples.sort_by(|left, right| match (&left.data, &right.data) {
                 (Some(left), Some(right)) => filter.compare(left, right),
                 (left, right) => left.is_some().cmp(&right.is_some()),
             });
-        }
+        };
+        within::<T, _>(0, sort)
+            .map_err(|no_room| OutOfResources::stack(self.reader.describe(), no_room).into())
     }
 }
 

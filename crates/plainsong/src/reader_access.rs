@@ -3,9 +3,11 @@
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::instance::InstanceHandle;
-use plainsong_proto::reader::{Access, Fetch};
+use plainsong_proto::malformed::Malformed;
+use plainsong_proto::reader::{Access, CachedSample, Fetch};
 use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
+use crate::base::room::{VALUE_BYTES_MAX, with_room};
 use crate::condition::Condition;
 use crate::data_reader::{DataReader, ReaderInner};
 use crate::error::{BadParameter, PreconditionNotMet, Result};
@@ -101,13 +103,38 @@ impl<T: DdsType> DataReader<T> {
         let before = samples.count();
         if let Some(query) = self.inner().collect_with(access, options, samples)? {
             // The query is of this reader, so of its type.
-            query.sort(samples.as_mut().get_mut(before..).unwrap_or_default());
+            query.sort(samples.as_mut().get_mut(before..).unwrap_or_default())?;
         }
         Ok(())
     }
 }
 
 impl ReaderInner {
+    /// Stores samples where there is room for their values on the stack.
+    #[inline]
+    pub(crate) fn store<S: Store>(
+        &self,
+        samples: &mut S,
+        cached: &[CachedSample],
+    ) -> Vec<(usize, Malformed)> {
+        if const { S::VALUE_BYTES > VALUE_BYTES_MAX }
+            || S::VALUE_BYTES > 0 && self.value_bytes > VALUE_BYTES_MAX
+        {
+            return self.store_large(samples, cached);
+        }
+        samples.store(cached)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_large<S: Store>(&self, samples: &mut S, cached: &[CachedSample]) -> Vec<(usize, Malformed)> {
+        if cached.is_empty() {
+            return Vec::new();
+        }
+        with_room(self.value_bytes.max(S::VALUE_BYTES), || samples.store(cached))
+            .unwrap_or_else(|_| (0..cached.len()).map(|at| (at, Malformed::TooLarge)).collect())
+    }
+
     /// Appends what `options` choose, in the order of the reader; the query to order it by, if there is one.
     #[inline]
     pub(crate) fn collect_with<'a>(

@@ -9,6 +9,8 @@ use plainsong_proto::payload::COPIED_BYTES_MAX;
 use plainsong_proto::reader::{CachedSample, rank_together};
 pub use plainsong_proto::sample_info::{InstanceState, SampleInfo, SampleState, ViewState};
 
+use crate::base::room::within;
+
 /// So many samples of a buffer keep their memory when it is cleared.
 const PLACES_KEPT: usize = 4_096;
 
@@ -81,7 +83,10 @@ impl<'a, T> IntoIterator for &'a SampleBuffer<T> {
 }
 
 /// Where samples go when they were taken out of a reader.
-pub(crate) trait Store {
+pub(crate) trait Store: Send {
+    /// Octets of a value that is on the stack while it is stored; 0 where none is.
+    const VALUE_BYTES: usize;
+
     /// How many there are.
     fn count(&self) -> usize;
 
@@ -94,6 +99,8 @@ pub(crate) trait Store {
 }
 
 impl<T: DdsType> Store for Vec<Sample<T>> {
+    const VALUE_BYTES: usize = size_of::<T>();
+
     fn count(&self) -> usize {
         self.len()
     }
@@ -116,6 +123,8 @@ impl<T: DdsType> Store for Vec<Sample<T>> {
 }
 
 impl<T: DdsType> Store for SampleBuffer<T> {
+    const VALUE_BYTES: usize = size_of::<T>();
+
     fn count(&self) -> usize {
         self.len
     }
@@ -136,8 +145,16 @@ impl<T: DdsType> Store for SampleBuffer<T> {
     }
 }
 
-fn settle_typed<T>(samples: &mut [Sample<T>], grouped: bool) {
-    settle(samples, |sample| sample.info.instance_handle, |sample| &mut sample.info, grouped);
+fn settle_typed<T: Send>(samples: &mut [Sample<T>], grouped: bool) {
+    let mut settle =
+        |grouped| settle(samples, |sample| sample.info.instance_handle, |sample| &mut sample.info, grouped);
+    if !grouped {
+        return settle(false);
+    }
+    // Sorting moves values by way of the stack. Without room for them they stay as they are.
+    if within::<T, _>(0, || settle(true)).is_err() {
+        settle(false);
+    }
 }
 
 /// What [`Store::settle`] does with samples in a row.

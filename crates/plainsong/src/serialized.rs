@@ -31,6 +31,8 @@ struct SerializedStore<'a> {
 }
 
 impl Store for SerializedStore<'_> {
+    const VALUE_BYTES: usize = 0;
+
     fn count(&self) -> usize {
         self.samples.len()
     }

@@ -115,10 +115,11 @@ impl ReaderInner {
                 reader.replace_undecodable(clock::now(), &fetch, &discarded, &mut more);
             })?;
             *cached = more;
-            undecodable = samples.store(cached);
+            undecodable = self.store(samples, cached);
         }
         let interleaved = self.look(|reader| reader.is_interleaved());
-        samples.settle(start, !(interleaved && fetch.selector.instance == InstanceSelector::All));
+        let grouped = !(interleaved && fetch.selector.instance == InstanceSelector::All);
+        samples.settle(start, grouped);
         if kept.is_empty() {
             // Who waits for a sample may have got none though another is there: it has its turn now.
             self.core().wake_waiters();

@@ -33,11 +33,9 @@ pub enum Malformed {
     /// Decoding would take more memory than so few octets justify.
     #[error("decoding would take more memory than its octets justify")]
     MemoryLimit,
-    /// The type has values larger than a thread's stack may hold, and there is no description of it by which
-    /// its octets could be read without one.
-    #[error(
-        "values of the type are too large for a stack, and nothing describes the type; box large members"
-    )]
+    /// The type has values larger than a thread's stack may hold, and there is no other way to read them: no
+    /// description of the type, or no memory for a larger stack.
+    #[error("values of the type are too large for a stack; box large members, or take samples in place")]
     TooLarge,
     /// Nesting is deeper than allowed.
     #[error("nesting is deeper than allowed")]

@@ -6,5 +6,6 @@ pub(crate) mod fork;
 mod limits;
 pub(crate) mod locks;
 pub(crate) mod process;
+pub(crate) mod room;
 pub(crate) mod sync;
 pub(crate) mod trace;

@@ -6,6 +6,7 @@ use super::decode::{Decoder, OpenObject};
 use super::encode::{EncodeError, Encoder};
 use super::{Bounded, Cdr, ElementKind, Extent, FieldValue, Fields, Member, Plain, XcdrVersion};
 use crate::malformed::Malformed;
+use crate::tuning::memory::STACK_VALUE_BYTES;
 use crate::types::{TypeBuilder, TypeIdentifiers};
 
 impl<T: Cdr> Cdr for Vec<T> {
@@ -23,7 +24,7 @@ impl<T: Cdr> Cdr for Vec<T> {
         let object = begin_sequence::<T>(decoder)?;
         let count = decoder.take_count(T::BYTES_MIN)?;
         decoder.book_memory(count, size_of::<T>())?;
-        let elements = T::decode_elements(count, decoder)?;
+        let elements = apart_if_large::<T, _>(|| T::decode_elements(count, decoder))?;
         decoder.end_collection(object);
         Ok(elements)
     }
@@ -32,7 +33,7 @@ impl<T: Cdr> Cdr for Vec<T> {
         let object = begin_sequence::<T>(decoder)?;
         let count = decoder.take_count(T::BYTES_MIN)?;
         decoder.book_memory(count, size_of::<T>())?;
-        T::decode_elements_over(self, count, decoder)?;
+        apart_if_large::<T, _>(|| T::decode_elements_over(self, count, decoder))?;
         decoder.end_collection(object);
         Ok(())
     }
@@ -161,11 +162,14 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
         // A tree's nodes may be half empty.
         decoder
             .book_memory(count, (size_of::<K>() + size_of::<V>() + size_of::<usize>()).saturating_mul(2))?;
-        let mut map = Self::new();
-        for _ in 0..count {
-            let key = K::decode(decoder)?;
-            map.insert(key, V::decode(decoder)?);
-        }
+        let map = apart_if_large::<(K, V), _>(|| {
+            let mut map = Self::new();
+            for _ in 0..count {
+                let key = K::decode(decoder)?;
+                map.insert(key, V::decode(decoder)?);
+            }
+            Ok(map)
+        })?;
         decoder.end_collection(object);
         Ok(map)
     }
@@ -215,7 +219,7 @@ impl<T: Cdr> Cdr for Box<T> {
 
     fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
         decoder.book_memory(1, size_of::<T>())?;
-        T::decode(decoder).map(Self::new)
+        apart_if_large::<T, _>(|| T::decode(decoder).map(Self::new))
     }
 
     fn decode_over(&mut self, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
@@ -415,6 +419,17 @@ impl<T: Bounded<BOUND>, const BOUND: usize> Bounded<BOUND> for Option<T> {
     fn length(&self) -> usize {
         self.as_ref().map_or(0, T::length)
     }
+}
+
+/// A function takes the stack for all its values when it is called: who decides whether there is room for a
+/// large one must not have it already. So large ones are in a function of their own.
+#[inline(always)]
+fn apart_if_large<T, R>(decode: impl FnOnce() -> R) -> R {
+    #[inline(never)]
+    fn apart<R>(decode: impl FnOnce() -> R) -> R {
+        decode()
+    }
+    if const { size_of::<T>() > STACK_VALUE_BYTES } { apart(decode) } else { decode() }
 }
 
 fn begin_sequence<T: Cdr>(decoder: &mut Decoder<'_>) -> Result<OpenObject, Malformed> {

@@ -17,12 +17,17 @@ pub(super) struct LargeType<T> {
     /// Without one, no sample of the type is read.
     octets: Option<DynamicType>,
     description: Option<Arc<TypeDescription>>,
+    value_bytes: usize,
     marker: PhantomData<fn() -> T>,
 }
 
 impl<T: DdsType> LargeType<T> {
-    pub(super) fn new(octets: Option<DynamicType>, description: Option<Arc<TypeDescription>>) -> Self {
-        Self { octets, description, marker: PhantomData }
+    pub(super) const fn new(
+        octets: Option<DynamicType>,
+        description: Option<Arc<TypeDescription>>,
+        value_bytes: usize,
+    ) -> Self {
+        Self { octets, description, value_bytes, marker: PhantomData }
     }
 
     fn octets(&self) -> Result<&DynamicType, Malformed> {
@@ -63,6 +68,10 @@ impl<T: DdsType> TypeSupport for LargeType<T> {
 
     fn rust_type(&self) -> Option<TypeId> {
         Some(TypeId::of::<T>())
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.value_bytes
     }
 
     fn check(&self, payload: &[u8]) -> Result<(), Malformed> {

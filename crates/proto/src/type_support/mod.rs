@@ -50,6 +50,12 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// Octets of memory of the largest value that decoding has on the stack: of the Rust type, or of what its
+    /// collections and boxes have; 0 without a Rust type.
+    fn value_bytes(&self) -> usize {
+        0
+    }
+
     /// Decodes a sample, and forgets it.
     ///
     /// # Errors

@@ -21,15 +21,16 @@ pub fn of<T: DdsType>() -> Arc<dyn TypeSupport> {
     if value_bytes > STACK_VALUE_BYTES {
         let octets = description.clone().and_then(|it| DynamicType::new(T::TYPE_NAME, it).ok());
         if octets.is_some() || value_bytes > STACK_VALUE_BYTES_MAX {
-            return Arc::new(LargeType::<T>::new(octets, description));
+            return Arc::new(LargeType::<T>::new(octets, description, value_bytes));
         }
     }
-    Arc::new(RustType::<T> { description, marker: PhantomData })
+    Arc::new(RustType::<T> { description, value_bytes, marker: PhantomData })
 }
 
 /// Decodes values of `T`, which are small.
 struct RustType<T> {
     description: Option<Arc<TypeDescription>>,
+    value_bytes: usize,
     marker: PhantomData<fn() -> T>,
 }
 
@@ -62,6 +63,10 @@ impl<T: DdsType> TypeSupport for RustType<T> {
 
     fn rust_type(&self) -> Option<TypeId> {
         Some(TypeId::of::<T>())
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.value_bytes
     }
 
     fn check(&self, payload: &[u8]) -> Result<(), Malformed> {
