@@ -581,7 +581,7 @@ impl WriterInner {
                 written
             };
             self.core.check_enabled(|| self.describe())?;
-            let written = self.slot.with(self.publisher.participant.slot()?, write);
+            let written = self.slot.write(self.publisher.participant.slot()?, write);
             let Err(error) = written else {
                 self.publisher.participant.assert_manual_writers();
                 return Ok(lacks_key);

@@ -169,6 +169,34 @@ fn a_rejected_sample_is_told_once_although_it_is_sent_again() {
     assert_eq!(notes.rejected.lock().unwrap().len(), 1);
 }
 
+/// Whoever receives: the thread that writes leaves to the receive thread what comes after what a listener is
+/// to hear of.
+#[test]
+fn a_listener_hears_of_each_sample_before_the_next_replaces_it() {
+    #[derive(Default)]
+    struct Numbers(Mutex<Vec<u32>>);
+    impl DataReaderListener for Numbers {
+        fn on_data_available(&self, reader: &AnyDataReader) {
+            let taken = reader.downcast::<Blob>().unwrap().take().unwrap();
+            self.0.lock().unwrap().extend(taken.into_iter().map(|it| it.data.unwrap().number));
+        }
+    }
+    let pair = Pair::<Blob>::new(QosSet::writer().keep_all(), QosSet::reader().reliable().keep_last(1));
+    let numbers = Arc::new(Numbers::default());
+    pair.reader.set_listener(Some(numbers.clone()), StatusMask::NONE.with(StatusKind::DataAvailable));
+    let heard = || numbers.0.lock().unwrap().len();
+    let mut written = 0;
+    // A writer tries anew after 256 samples whether a listener hears of them.
+    while written < 1_200 {
+        for _ in 0..3 {
+            pair.writer.write(&Blob { number: written, octets: Vec::new() }).unwrap();
+            written += 1;
+        }
+        until("the listener has heard of the last", || heard() >= written as usize);
+    }
+    assert_eq!(*numbers.0.lock().unwrap(), (0..written).collect::<Vec<_>>());
+}
+
 /// A listener that does not return keeps the receive thread, so the socket's buffer overflows for real.
 #[test]
 fn samples_that_the_host_dropped_are_told_as_lost_in_one_callback() {

@@ -187,6 +187,36 @@ fn octets_that_are_filled_in_place_stay_there() {
     assert_eq!(taken, short);
 }
 
+/// Without a loan they are encoded once, and that is what the history and all readers of the process have.
+#[test]
+#[cfg(target_os = "linux")]
+fn long_payloads_are_not_copied_within_a_process() {
+    let lasting = |qos: QosSet| qos.keep_last(3).durability(Durability::TransientLocal);
+    let (domain, requested) = (fresh_domain(), lasting(QosSet::reader().reliable()));
+    let [one, other] = [participant(domain), participant(domain)];
+    let there: DataWriter<Frame<'static>> = writer(&one, "Plain", lasting(QosSet::writer()));
+    let near: DataReader<Frame<'static>> = reader(&one, "Plain", requested.clone());
+    let far: DataReader<Frame<'static>> = reader(&other, "Plain", requested.clone());
+    until("both match", || there.matched_subscriptions().unwrap().len() == 2);
+    let lengths = [4 << 10, 20_000, BYTES];
+    let mut places = Vec::new();
+    for length in lengths {
+        let pixels = vec![7; length].into();
+        there.write(&Frame { number: 7, encoding: "rgb8".into(), pixels, is_last: true }).unwrap();
+        let [near, far] = [&near, &far].map(|it| it.wait_take(PATIENCE).unwrap().remove(0).data.unwrap());
+        assert!(near.pixels.len() == length && near.pixels == far.pixels);
+        assert_eq!(near.pixels.as_ptr(), far.pixels.as_ptr());
+        places.push(near.pixels.as_ptr());
+    }
+    let late: DataReader<Frame<'static>> = reader(&other, "Plain", requested);
+    let mut kept = Vec::new();
+    while kept.len() < lengths.len() {
+        kept.extend(late.wait_take(PATIENCE).unwrap());
+    }
+    let kept: Vec<_> = kept.iter().map(|it| it.data.as_ref().unwrap().pixels.as_ptr()).collect();
+    assert_eq!(kept, places, "the history has no other copy");
+}
+
 #[test]
 fn an_encoded_sample_is_written_where_it_was_made() {
     let pair: Pair<Frame<'static>> = pair();

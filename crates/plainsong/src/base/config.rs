@@ -369,6 +369,12 @@ impl Config {
         self.adaptive_poll && !self.busy_poll && self.receive_priority == 0
     }
 
+    /// Whether threads of the application may receive. Where a receive thread was given a place, a priority
+    /// or a core of its own, that is where data is received.
+    pub(crate) const fn may_hand_over(&self) -> bool {
+        !self.busy_poll && self.receive_cpus.is_empty() && self.receive_priority == 0
+    }
+
     /// Whether nothing may leave this host: loopback is the only interface asked for.
     pub(crate) fn loopback_only(&self) -> bool {
         let is_loopback = |name: &String| name == "lo" || name == "127.0.0.1" || name == "::1";

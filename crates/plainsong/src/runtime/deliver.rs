@@ -17,6 +17,7 @@ use super::{
 };
 use crate::base::clock;
 use crate::transport::Received;
+use crate::transport::own_traffic::Awaiting;
 
 /// Other hosts send no longer datagrams but in pieces of IP: frames have 9,000 octets at most.
 const LONG_BYTES: usize = 16 << 10;
@@ -146,6 +147,24 @@ pub(crate) fn datagram(shared: &Shared, received: &Received<'_>) -> Contents {
             router.contents
         })
     })
+}
+
+/// Delivers what this process has sent to itself, on a thread of the application that has sent some of it.
+/// Whether a listener is to hear of it: the receive thread calls it, and receives what follows.
+#[inline(never)]
+pub(super) fn receive_own(shared: &Shared) -> bool {
+    let Some(node) = shared.transport.own_queue() else { return false };
+    let each = |received: Received<'_>| {
+        datagram(shared, &received);
+        let has_deferred = dispatch::has_deferred();
+        if has_deferred {
+            shared.deferred.ask();
+        }
+        !has_deferred
+    };
+    // What is sent in answer is received, too.
+    let _awaiting = Awaiting::begin(node);
+    dispatch::deferring_events(|| shared.transport.receive_own(each)).1
 }
 
 /// Finds whom a submessage concerns. Each endpoint is locked, fed and emptied before the next.

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::outbox::{Event, Outbox};
@@ -28,6 +29,11 @@ const DEFERRED_MAX: usize = 1 << 12;
 /// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
 pub(super) fn defers_events() -> bool {
     DEFERS_EVENTS.get().is_some()
+}
+
+/// Whether this thread has deferred an event since [`deferring_events`] began.
+pub(super) fn has_deferred() -> bool {
+    DEFERS_EVENTS.get() == Some(true)
 }
 
 /// Receives or sends as `f` does; what listeners are to hear of is deferred. Whether there was any.
@@ -56,13 +62,17 @@ pub(super) fn notify_deferred(shared: &Shared) {
 
 /// Events of participants of which a thread of the domain will notify listeners.
 #[derive(Debug, Default)]
-pub(crate) struct DeferredEvents(Mutex<Vec<(GuidPrefix, Event)>>);
+pub(crate) struct DeferredEvents {
+    events: Mutex<Vec<(GuidPrefix, Event)>>,
+    /// A receive thread was woken for them.
+    is_asked: AtomicBool,
+}
 
 impl DeferredEvents {
     /// Of what is deferred twice listeners hear once: that a status changed or that there is data does not
     /// say how much.
     fn defer(&self, participant: GuidPrefix, events: impl Iterator<Item = Event>) {
-        let mut deferred = lock(&self.0);
+        let mut deferred = lock(&self.events);
         for event in events {
             let entry = (participant, event);
             let stands_for_others =
@@ -76,12 +86,30 @@ impl DeferredEvents {
 
     /// So much is deferred that who waits in a listener had better not receive more.
     pub(super) fn are_many(&self) -> bool {
-        lock(&self.0).len() >= DEFERRED_MAX
+        lock(&self.events).len() >= DEFERRED_MAX
+    }
+
+    /// A receive thread is about to be woken to notify of them.
+    pub(super) fn ask(&self) {
+        self.is_asked.store(true, Ordering::Release);
+    }
+
+    pub(super) fn are_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Acquire)
+    }
+
+    /// On a receive thread: notifies of them if it was woken for that.
+    #[inline]
+    pub(super) fn notify_asked(&self, shared: &Shared) {
+        if self.are_asked() {
+            self.notify(shared);
+        }
     }
 
     /// Notifies of all of them, on a thread that may call listeners.
     pub(super) fn notify(&self, shared: &Shared) {
-        let deferred = std::mem::take(&mut *lock(&self.0));
+        self.is_asked.store(false, Ordering::SeqCst);
+        let deferred = std::mem::take(&mut *lock(&self.events));
         for of_one in deferred.chunk_by(|(one, _), (other, _)| one == other) {
             let mut events = of_one.iter().map(|(_, event)| *event).collect();
             if let Some((prefix, _)) = of_one.first()

@@ -25,6 +25,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[cfg(feature = "sim")]
 use plainsong_proto::discovery::Command;
@@ -38,6 +39,7 @@ use plainsong_proto::wire::{AckNack, NackFrag};
 use plainsong_proto::writer::Writer;
 
 use crate::base::clock;
+use crate::transport::own_traffic::Awaiting;
 use crate::transport::{Batch, Transports};
 use deadline::Deadline;
 use delegation::Delegating;
@@ -138,9 +140,14 @@ pub(crate) struct EndpointSlot<M: StateMachine> {
     pub(crate) progress: Arc<Notify>,
     /// Events of so many samples may be told together.
     pub(crate) events_max: usize,
+    /// So many calls leave what they send to this process to its receive thread: a listener hears of it.
+    listened: AtomicU32,
     state: Delegating<Timed<M>, Deferred<M::Call>>,
     deadline: Arc<Deadline>,
 }
+
+/// After so many calls it is seen whether a listener still hears of what they send.
+const LISTENED_CALLS: u32 = 256;
 
 enum Deferred<C> {
     Fire,
@@ -281,6 +288,7 @@ impl<M: StateMachine> EndpointSlot<M> {
             guid,
             progress: Arc::default(),
             events_max,
+            listened: AtomicU32::new(0),
             deadline: Arc::clone(&state.deadline),
             state: Delegating::new(state),
         })
@@ -298,6 +306,36 @@ impl<M: StateMachine> EndpointSlot<M> {
             participant.report(out);
             result
         })
+    }
+
+    /// Like [`EndpointSlot::with`], for a write. What this process is sent the caller receives itself, if it
+    /// would have to wake somebody for it. Listeners hear of it from a thread of the domain all the same: the
+    /// caller may hold locks that they take.
+    pub(crate) fn write<R>(
+        &self,
+        participant: &ParticipantSlot,
+        f: impl FnOnce(&mut M, Now, &mut Outbox) -> R,
+    ) -> R {
+        let shared = participant.shared();
+        dispatch::with_outbox(|out| {
+            let awaiting = self.receives_own(shared).map(Awaiting::begin);
+            let result = self.run(shared, clock::now(), out, f);
+            if awaiting.is_some_and(Awaiting::end) && deliver::receive_own(shared) {
+                self.listened.store(LISTENED_CALLS, Ordering::Relaxed);
+            }
+            participant.report(out);
+            result
+        })
+    }
+
+    /// As what the process sends to itself, if the caller receives that.
+    fn receives_own(&self, shared: &Shared) -> Option<NodeId> {
+        let node = shared.transport.own_queue().filter(|_| !dispatch::defers_events())?;
+        let calls = self.listened.load(Ordering::Relaxed);
+        if calls > 0 {
+            self.listened.store(calls - 1, Ordering::Relaxed);
+        }
+        (calls == 0).then_some(node)
     }
 
     /// Like [`EndpointSlot::with`] for callers that report later.

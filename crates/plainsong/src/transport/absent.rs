@@ -47,6 +47,14 @@ impl Absent {
         match *self {}
     }
 
+    pub(crate) const fn own_queue(&self) -> Option<NodeId> {
+        match *self {}
+    }
+
+    pub(crate) const fn receive_own(&self, _: impl FnMut(Received<'_>) -> bool) {
+        match *self {}
+    }
+
     pub(crate) const fn serve(&self) -> Vec<LinkChange> {
         match *self {}
     }

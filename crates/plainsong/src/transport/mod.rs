@@ -12,6 +12,8 @@ pub(crate) mod loan;
 pub(crate) mod memory;
 #[cfg(test)]
 pub(crate) mod network;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "processes send to themselves by UDP"))]
+pub(crate) mod own_traffic;
 pub(crate) mod udp;
 
 use std::io;
@@ -384,6 +386,21 @@ impl Transports {
     /// How often that was so.
     pub(crate) fn unsent(&self) -> u64 {
         self.memory.as_ref().map_or(0, Memory::unsent)
+    }
+
+    /// As what this process sends to itself, if threads that have sent something may receive it: see
+    /// [`Self::receive_own`].
+    #[inline]
+    pub(crate) fn own_queue(&self) -> Option<NodeId> {
+        self.memory.as_ref().ok()?.own_queue()
+    }
+
+    /// On a thread that has sent something to this process and woken nobody, with no lock held: hands to
+    /// `each` what nobody else receives, until it says false.
+    pub(crate) fn receive_own(&self, each: impl FnMut(Received<'_>) -> bool) {
+        if let Ok(memory) = &self.memory {
+            memory.receive_own(each);
+        }
     }
 
     /// Waits until links began, ended, or could not be made, or the transports are closed.

@@ -64,7 +64,10 @@ impl WakeUp for Alarm {
 
 /// Receives until the transports are closed.
 pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
-    nested_wait::begin(shared, Role::Receive(input));
+    // Whoever serves links receives nothing else: if its listener waits, it waits as an application does.
+    if !matches!(input.traffic, Traffic::Links) {
+        nested_wait::begin(shared, Role::Receive(input));
+    }
     match input.traffic {
         Traffic::Discovery => receive_discovery(shared, input),
         Traffic::User(_) => shared.inputs.run(shared, input),
@@ -73,7 +76,6 @@ pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
                 for change in shared.transport.serve_links() {
                     shared.memory_link(change.node, change.result);
                 }
-                dispatch::notify_deferred(shared);
             }
         }
     }
@@ -110,14 +112,10 @@ pub(crate) fn run_timer(shared: &Arc<Shared>) {
 
 impl UserInputs {
     pub(crate) fn new(transport: &Transports, config: &Config) -> Self {
-        // Where a receive thread was given a place, a priority or a core of its own, that is where data is
-        // received.
-        let may_hand_over =
-            !config.busy_poll && config.receive_cpus.is_empty() && config.receive_priority == 0;
         let sources = transport.inputs().into_iter().filter(|it| matches!(it.traffic, Traffic::User(_)));
         let sources: Vec<Input> = sources.collect();
         let alarm = |input: &Input| {
-            let can = may_hand_over && transport.can_hand_over(*input);
+            let can = config.may_hand_over() && transport.can_hand_over(*input);
             if can { Alarm::new().ok() } else { None }
         };
         let input = |source: &Input| {
@@ -166,9 +164,12 @@ impl UserInputs {
                     if delivery.datagrams == 0 {
                         wanted = waiters.wanted(self);
                     }
+                    // Listeners hear of one sample before the next may replace it.
+                    shared.deferred.notify_asked(shared);
                     delivery.datagram(shared, &received);
                 });
             });
+            shared.deferred.notify_asked(shared);
             if delivery.datagrams == 0 && polls {
                 state.estimator.polled_in_vain();
                 std::thread::yield_now();

@@ -208,6 +208,11 @@ impl<'a> Waiter<'a> {
 
     /// Receives one datagram if there is one, or the acknowledgements that are there: what they had.
     fn receive_some(&mut self, shared: &Shared, state: &mut ReceiveState) -> Delivery {
+        if shared.deferred.are_asked() {
+            // Listeners hear of one sample before the next may replace it.
+            self.owned.recalls = true;
+            return Delivery::default();
+        }
         let source = self.source();
         let (delivery, has_deferred) = dispatch::deferring_events(|| {
             state.receive(|receiver, delivery| {

@@ -41,7 +41,7 @@ use plainsong_proto::time::Instant;
 use super::loan::{LoanedOctets, LoanedPayload, PAYLOAD_START};
 use super::{
     Batch, Input, Kind, LOAN_SHARED_BYTES_MIN, LinkChange, Received, Sent, ThreadWaker, Traffic, Transport,
-    WokenBy,
+    WokenBy, own_traffic,
 };
 use crate::base::clock;
 use crate::base::config::Config;
@@ -49,13 +49,17 @@ use crate::base::locks::lock;
 use control::Control;
 use filled::Completed;
 use link::{Attached, Link};
-use own::{OwnQueue, Record};
+use own::{Claim, OwnQueue, Record};
 use pool::{Chunk, Exhausted, Pool, chunk_bytes};
 use segment::Pages;
 use wait::{Bell, Trigger, WaitSet};
 
 /// Records that one call receives, at most.
 const RECORDS_MAX: usize = 32;
+/// Records that a thread receives that has sent one, at most: others may send all the time.
+const OWN_RECORDS_MAX: usize = 64;
+/// What is longer has several samples, of a flow: the receiver takes them while the next are written.
+const LONE_BYTES_MAX: usize = 8 << 10;
 /// What part of the pool payloads in the own queue may have, at most.
 const QUEUED_PART: u64 = 2;
 /// Slabs that nobody has used for so long are given back to the system.
@@ -77,6 +81,10 @@ pub(crate) struct Memory {
     /// From which messages may come.
     incoming: ArcSwap<Vec<Arc<Link>>>,
     own: OwnQueue,
+    /// In which a sender receives what is in it.
+    own_record: Mutex<Record>,
+    /// No receive thread was given a core or a priority: data is not received elsewhere then.
+    lets_senders_receive: bool,
     /// For long payloads.
     pool: Pool,
     queued_bytes_max: u64,
@@ -84,8 +92,7 @@ pub(crate) struct Memory {
     bells: WaitSet,
     /// Rung for what this node sends to itself, and when it is closed.
     bell: Bell,
-    /// The sleep of who receives, as in the segments of links; 0: nobody sleeps.
-    sleeping: AtomicU32,
+    /// Numbers the sleeps of who receives.
     sleeps: AtomicU32,
     /// Nodes that participants want to send to.
     requests: Mutex<Vec<NodeId>>,
@@ -133,11 +140,12 @@ impl Memory {
             links: ArcSwap::default(),
             incoming: ArcSwap::default(),
             own: OwnQueue::default(),
+            own_record: Mutex::default(),
+            lets_senders_receive: config.may_hand_over(),
             pool: Pool::new(config.memory_pool_bytes_max, pages),
             queued_bytes_max: config.memory_pool_bytes_max / QUEUED_PART,
             bells,
             bell,
-            sleeping: AtomicU32::new(0),
             sleeps: AtomicU32::new(0),
             requests: Mutex::default(),
             control_bell,
@@ -320,17 +328,13 @@ impl Memory {
     /// Hands messages to `each`, so many at most: how many.
     fn take(&self, receiver: &mut Receiver, max: usize, each: &mut impl FnMut(Received<'_>)) -> usize {
         let mut taken = 0;
-        while taken < max && self.own.pop(&mut receiver.record) {
-            let Record { bytes, attachment } = &receiver.record;
-            each(Received {
-                from: Locator::memory(self.node),
-                interface: 0,
-                bytes,
-                attachment: attachment.as_ref(),
-            });
-            taken += 1;
+        if self.own.begin_receiving() {
+            while taken < max && self.own.pop(&mut receiver.record) {
+                each(self.own_received(&receiver.record));
+                taken += 1;
+            }
+            receiver.record.attachment = None;
         }
-        receiver.record.attachment = None;
         let links = self.incoming.load();
         for turn in 0..links.len() {
             let Some(link) = links.get((receiver.next + turn) % links.len()) else { continue };
@@ -355,15 +359,13 @@ impl Memory {
 
     /// Says that who receives is about to sleep. False: it must not, for there is something.
     fn begin_sleep(&self) -> bool {
-        let epoch = match self.sleeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1) {
-            0 => self.sleeps.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
-            epoch => epoch,
-        };
-        self.sleeping.store(epoch, Ordering::Relaxed);
+        // Neither 0 nor the largest, which mean something else.
+        let epoch = self.sleeps.fetch_add(1, Ordering::Relaxed) % (u32::MAX - 1) + 1;
+        self.own.announce_sleep(epoch);
         let links = self.incoming.load();
         links.iter().for_each(|link| link.announce_sleep(epoch));
         ring::before_last_look();
-        let is_idle = self.own.is_empty()
+        let is_idle = !self.own.must_stay_awake()
             && !links.iter().any(|link| link.has_more() || link.is_ended())
             && !self.is_closed.load(Ordering::Acquire);
         if !is_idle {
@@ -373,23 +375,67 @@ impl Memory {
     }
 
     fn end_sleep(&self) {
-        self.sleeping.store(0, Ordering::Relaxed);
+        // What is in the own queue senders receive, until it is looked at here.
         self.incoming.load().iter().for_each(|link| link.announce_awake());
     }
 
     fn send_to_self(&self, batch: &Batch<'_>, transmit: &plainsong_proto::outbox::Transmit) {
         let (parts, attachment) = batch.out.parts(transmit);
         let room = (self.ring_bytes, self.queued_bytes_max);
-        if !self.own.push(parts, attachment, room) {
+        let pushed = self.own.push(parts, attachment, room);
+        if pushed.is_none() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
-        std::sync::atomic::fence(Ordering::SeqCst);
-        // Once for each sleep.
-        let epoch = self.sleeping.load(Ordering::Relaxed);
-        if epoch != 0
-            && self.sleeping.compare_exchange(epoch, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
-        {
+        let is_flow = pushed.is_none_or(|octets| octets > LONE_BYTES_MAX);
+        if (is_flow || !own_traffic::note(self.node)) && self.own.must_wake() {
             self.bell.ring();
+        }
+    }
+
+    fn own_received<'a>(&self, record: &'a Record) -> Received<'a> {
+        let Record { bytes, attachment } = record;
+        let from = Locator::memory(self.node);
+        Received { from, interface: 0, bytes, attachment: attachment.as_ref() }
+    }
+
+    /// The node, if threads that have sent to it may receive that.
+    #[inline]
+    pub(crate) const fn own_queue(&self) -> Option<NodeId> {
+        if self.lets_senders_receive { Some(self.node) } else { None }
+    }
+
+    /// On a thread that has sent something to this node: hands to `each` what is there, unless somebody else
+    /// receives it. When `each` says false, and when there is much, the receiver goes on.
+    pub(crate) fn receive_own(&self, mut each: impl FnMut(Received<'_>) -> bool) {
+        let mut receiving = Receiving { memory: self, claim: self.own.claim() };
+        let mut left = OWN_RECORDS_MAX;
+        while receiving.claim.is_some() {
+            let mut record = lock(&self.own_record);
+            while self.own.pop(&mut record) {
+                left -= 1;
+                if !each(self.own_received(&record)) || left == 0 {
+                    record.attachment = None;
+                    return;
+                }
+            }
+            record.attachment = None;
+            drop(record);
+            receiving.claim = receiving.claim.take().and_then(|claim| self.own.release(claim));
+        }
+    }
+}
+
+/// A sender that receives. The receiver goes on when it stops, or panics, before all is received.
+struct Receiving<'a> {
+    memory: &'a Memory,
+    claim: Option<Claim>,
+}
+
+impl Drop for Receiving<'_> {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take() {
+            self.memory.own.hand_back(claim);
+            self.memory.bell.ring();
         }
     }
 }

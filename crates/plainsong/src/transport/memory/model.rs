@@ -15,6 +15,7 @@ use shuttle::thread;
 
 use super::layout::{RING_BYTES_LEAST, segment_bytes};
 use super::lending::{Lending, LetGo, PeerSlabs};
+use super::own::{OwnQueue, Record};
 use super::pool::{Chunk, Pool};
 use super::ring::{
     PeerSleep, PushError, ReleaseConsumer, ReleaseProducer, RingConsumer, RingProducer, announce_awake,
@@ -416,4 +417,123 @@ fn what_peers_have_is_counted_whoever_is_lent_it_first_and_last() {
         assert_eq!(all[2].lend(2 * bytes), None);
         assert_eq!(all[3].lend(0), Some(bytes / 3), "the next gets what is left");
     });
+}
+
+/// What a node has sent to itself, as its receivers got it.
+struct OwnTraffic {
+    queue: OwnQueue,
+    event: Event,
+    received: Mutex<Vec<(u8, u8)>>,
+}
+
+const OWN_SENDERS: u8 = 3;
+const OWN_RECORDS: u8 = 2;
+
+impl OwnTraffic {
+    fn receive(&self, record: &mut Record) {
+        while self.queue.pop(record) {
+            // Somebody else who received now would be first.
+            thread::yield_now();
+            lock(&self.received).push((record.bytes[0], record.bytes[1]));
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        lock(&self.received).len() == usize::from(OWN_SENDERS * OWN_RECORDS)
+    }
+
+    /// The last one only sends, as the timer does; the others receive, too.
+    fn send(&self, sender: u8, records: u8, looks_again: bool) {
+        for number in 0..records {
+            let octets = [sender, number];
+            assert_eq!(self.queue.push(std::iter::once(&octets[..]), None, (1 << 10, 0)), Some(2));
+            if sender + 1 == OWN_SENDERS {
+                if self.queue.must_wake() {
+                    self.event.set();
+                }
+                continue;
+            }
+            let mut claim = self.queue.claim();
+            while let Some(claimed) = claim {
+                self.receive(&mut Record::default());
+                claim = if looks_again {
+                    self.queue.release(claimed)
+                } else {
+                    self.queue.stop_receiving(claimed);
+                    None
+                };
+            }
+            if self.is_complete() {
+                self.event.set();
+            }
+        }
+    }
+
+    /// Sleeps whenever there is nothing, as it does now, until all is there.
+    fn receive_all(&self) {
+        let mut sleep = 1;
+        while !self.is_complete() {
+            if !self.queue.must_stay_awake() && !self.is_complete() {
+                self.event.wait();
+            }
+            if self.queue.begin_receiving() {
+                self.receive(&mut Record::default());
+            }
+            sleep += 1;
+            self.queue.announce_sleep(sleep);
+        }
+    }
+}
+
+/// Its receiver sleeps.
+fn own_traffic() -> Arc<OwnTraffic> {
+    let (queue, event, received) = (OwnQueue::default(), Event::default(), Mutex::default());
+    queue.announce_sleep(1);
+    Arc::new(OwnTraffic { queue, event, received })
+}
+
+fn own_traffic_is_received() {
+    let traffic = own_traffic();
+    let senders: Vec<_> = (0..OWN_SENDERS)
+        .map(|sender| {
+            let traffic = Arc::clone(&traffic);
+            thread::spawn(move || traffic.send(sender, OWN_RECORDS, true))
+        })
+        .collect();
+    traffic.receive_all();
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    let received = lock(&traffic.received);
+    for sender in 0..OWN_SENDERS {
+        let of_one: Vec<u8> = received.iter().filter(|(of, _)| *of == sender).map(|(_, it)| *it).collect();
+        assert_eq!(of_one, (0..OWN_RECORDS).collect::<Vec<_>>(), "each once and in order");
+    }
+}
+
+#[test]
+fn what_a_node_sends_to_itself_is_received_once_and_in_order_whoever_receives() {
+    holds(own_traffic_is_received);
+}
+
+/// Two senders of so many records, and a receiver that nobody wakes.
+fn senders_receive(records: u8, looks_again: bool) {
+    let traffic = own_traffic();
+    let senders = [0, 1].map(|sender| {
+        let traffic = Arc::clone(&traffic);
+        thread::spawn(move || traffic.send(sender, records, looks_again))
+    });
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    assert!(traffic.queue.is_empty(), "a record is left behind");
+    assert!(traffic.queue.sleeps(), "somebody keeps the right to receive");
+}
+
+#[test]
+fn while_the_receiver_sleeps_no_record_is_left_behind() {
+    holds(|| senders_receive(OWN_RECORDS, true));
+}
+
+/// With one record each, so that no later one makes up for it.
+#[test]
+#[should_panic(expected = "a record is left behind")]
+fn a_sender_that_receives_and_does_not_look_again_is_noticed() {
+    holds(|| senders_receive(1, false));
 }

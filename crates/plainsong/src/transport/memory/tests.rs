@@ -174,7 +174,7 @@ fn a_receiver_that_sleeps_is_woken_by_a_peer_and_by_its_own_process() {
     });
     for count in 0..200 {
         // Until it has all, and sleeps.
-        while taken.load(Ordering::SeqCst) < count as u32 || own.sleeping.load(Ordering::SeqCst) == 0 {
+        while taken.load(Ordering::SeqCst) < count as u32 || !own.own.sleeps() {
             std::thread::yield_now();
         }
         if count % 2 == 0 {
@@ -190,12 +190,82 @@ fn a_receiver_that_sleeps_is_woken_by_a_peer_and_by_its_own_process() {
     assert_eq!(counts, in_order);
 }
 
+/// As a thread does that writes: whether it is to receive that.
+fn send_to_itself(memory: &Memory, count: i32) -> bool {
+    let mut out = Outbox::new();
+    message(&mut out, memory.node, count);
+    let batch = Batch { out: &out, traffic_class: 0, recuts: false };
+    let awaiting = own_traffic::Awaiting::begin(memory.node);
+    memory.send(&batch);
+    awaiting.end()
+}
+
+#[test]
+fn a_sender_receives_while_the_receiver_sleeps_and_leaves_it_what_it_does_not_receive() {
+    let mut node = Node::open();
+    let memory = Arc::clone(&node.memory);
+    let sends = |count| assert!(send_to_itself(&memory, count));
+    let mut received = Vec::new();
+    sends(1);
+    memory.receive_own(|_| panic!("the receiver is awake"));
+    assert_eq!(node.receive().1, 1);
+
+    assert!(memory.begin_sleep());
+    (2..4).for_each(sends);
+    memory.receive_own(|it| {
+        received.push(count_of(it.bytes));
+        if received.len() == 1 {
+            sends(4);
+            memory.receive_own(|_| panic!("nothing is received within another"));
+        }
+        true
+    });
+    assert_eq!(received, [2, 3, 4]);
+    assert!(memory.own.sleeps(), "and was not woken");
+
+    (5..7).for_each(sends);
+    memory.receive_own(|it| {
+        received.push(count_of(it.bytes));
+        false
+    });
+    assert!(received.ends_with(&[4, 5]) && !memory.own.sleeps());
+    assert_eq!(node.receive().1, 6);
+
+    assert!(memory.begin_sleep());
+    (7..9).for_each(sends);
+    let panics = || memory.receive_own(|_| panic!("meant"));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+    assert_eq!(node.receive().1, 8, "whoever panics does not keep the right to receive");
+
+    assert!(memory.begin_sleep());
+    (0..OWN_RECORDS_MAX as i32 + 2).for_each(sends);
+    let mut many = 0;
+    memory.receive_own(|_| {
+        many += 1;
+        true
+    });
+    assert_eq!(many, OWN_RECORDS_MAX);
+    assert_eq!(node.receive().1, many as i32, "the receiver goes on");
+}
+
+#[test]
+fn data_is_received_nowhere_but_where_the_user_said() {
+    for (config, may_send) in [
+        (config(), true),
+        (Config { receive_cpus: vec![0], ..config() }, false),
+        (Config { receive_priority: 1, ..config() }, false),
+    ] {
+        let memory = Node::unserved(&config);
+        assert_eq!(memory.own_queue(), may_send.then_some(memory.node));
+    }
+}
+
 #[test]
 fn who_slept_before_there_was_a_link_is_woken_by_it() {
     let (one, mut other) = (Node::open(), Node::open());
     let (own, id) = (Arc::clone(&other.memory), other.id());
     let receiving = std::thread::spawn(move || (other.receive().1, other));
-    while own.sleeping.load(Ordering::SeqCst) == 0 {
+    while !own.own.sleeps() {
         std::thread::yield_now();
     }
     assert_eq!(one.memory.link(id), None);
