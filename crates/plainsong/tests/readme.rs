@@ -48,13 +48,31 @@ mod writer_and_reader {
     }
 }
 
+mod large_data {
+    use std::io::Read;
+
+    use plainsong::prelude::*;
+
+    #[derive(DdsType)]
+    struct Image<'a> {
+        camera: u32,
+        pixels: OctetSeq<'a>,
+    }
+
+    fn publish(writer: &DataWriter<Image<'static>>, camera: &mut impl Read) -> plainsong::Result<()> {
+        let mut pixels = writer.loan_octets(1920 * 1080 * 3)?;
+        camera.read_exact(&mut pixels).expect("the camera works");
+        writer.write(&Image { camera: 1, pixels: pixels.into() })
+    }
+}
+
 #[test]
 fn the_rust_of_the_readme_compiles() {
     let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
     let (readme, here) = (lines(include_str!("../../../README.md")), lines(include_str!("readme.rs")));
     let blocks: Vec<_> =
         readme.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 2);
+    assert_eq!(blocks.len(), 3);
     for block in blocks {
         assert!(here.contains(block.trim()), "not in this file: {block}");
     }
