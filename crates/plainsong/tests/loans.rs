@@ -466,6 +466,35 @@ fn a_pool_that_is_kept_by_readers_holds_nothing_up() {
     assert!(child.wait().unwrap().success());
 }
 
+/// A history of few octets each, which were filled in long loans.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_history_keeps_what_was_written_and_not_what_was_lent() {
+    let config = small_pool();
+    let pair: Pair<Frame<'static>> = Pair::with(&config, kept().0, kept().1);
+    let lasting = kept().0.durability(Durability::TransientLocal);
+    let writer: DataWriter<Frame<'static>> = writer(&pair.participants[0], "Short", lasting);
+    for number in 0..50 {
+        let mut pixels = writer.loan_octets(BYTES).unwrap();
+        pixels.truncate(5_000);
+        pixels.fill(9);
+        let frame = Frame { number, encoding: String::new(), pixels: pixels.into(), is_last: true };
+        writer.write(&frame).unwrap();
+        let mut encoded = writer.as_any().loan_serialized(BYTES).unwrap();
+        let mut octets = Vec::new();
+        plainsong::cdr::to_payload(
+            &frame,
+            XcdrVersion::Xcdr1,
+            plainsong::cdr::Endianness::Little,
+            &mut octets,
+        )
+        .unwrap();
+        encoded.truncate(octets.len());
+        encoded.copy_from_slice(&octets);
+        encoded.write().unwrap();
+    }
+}
+
 /// What a writer with a pool of 16 MiB asks for that can never be, and what it is told.
 #[test]
 #[cfg(target_os = "linux")]

@@ -680,3 +680,27 @@ fn receivers_that_are_stopped_leave_some_for_the_next() {
     }
     assert!(one.memory.loan(4 << 20).is_ok());
 }
+
+#[test]
+fn what_is_kept_is_in_a_chunk_that_fits_it() {
+    let memory = Node::unserved(&config());
+    let truncated = |bytes| {
+        let mut loan = memory.loan(1 << 20).unwrap();
+        loan.truncate(bytes);
+        loan.bytes_mut().copy_from_slice(long(bytes).as_slice());
+        loan.payload()
+    };
+    for (bytes, expected) in
+        [(1 << 20, Some(1_280 << 10)), (700_000, Some(1_280 << 10)), (5_000, Some(8_192)), (2_000, None)]
+    {
+        let payload = truncated(bytes);
+        let place = payload.as_slice().as_ptr();
+        let fitting = memory.fitting(payload);
+        assert_eq!(fitting.as_slice(), long(bytes).as_slice());
+        let (region, range) = fitting.region().unwrap();
+        assert_eq!(chunk_of(&**region, &range).map(|(chunk, _)| chunk.capacity()), expected);
+        let is_same = fitting.as_slice().as_ptr() == place;
+        assert_eq!(is_same, expected == Some(1_280 << 10), "copied where that is worth it: {bytes}");
+    }
+    assert_eq!(memory.fitting(long(5_000)).as_slice(), long(5_000).as_slice());
+}
