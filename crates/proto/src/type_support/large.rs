@@ -12,7 +12,8 @@ use crate::filter::{FilterError, PayloadFilter};
 use crate::malformed::Malformed;
 use crate::types::TypeDescription;
 
-/// Reads samples of `T` without a value of it.
+/// Reads samples of `T` without a value of it. Where a filter looks at a member that was not sent, it finds
+/// what a [`DynamicType`] finds: no default that is an expression.
 pub(super) struct LargeType<T> {
     /// Without one, no sample of the type is read.
     octets: Option<DynamicType>,
