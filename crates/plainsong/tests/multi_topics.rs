@@ -395,3 +395,42 @@ fn deleting_the_readers_of_a_multi_topic_ends_who_waits_to_take_from_it() {
         assert!(matches!(waiting.join().unwrap(), Err(Error::AlreadyDeleted(_))));
     });
 }
+
+/// Larger than what a stack has room for several times.
+#[derive(DdsType)]
+#[repr(C)]
+struct Radar {
+    #[dds(key)]
+    flight: u32,
+    strength: u32,
+    echoes: [u64; 1 << 17],
+}
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Seen {
+    strength: u32,
+    z: i32,
+}
+
+#[test]
+fn topics_of_large_values_are_joined_where_there_is_room_for_them() {
+    let sky = Sky::new();
+    let radars: DataWriter<Radar> = writer(&sky.sides[0], "Radar", QosSet::writer().keep_all());
+    let topic = sky.sides[1].create_topic::<Radar>("Radar", QosSet::default()).unwrap();
+    let topics = [(&topic).into(), (&sky.topics.0).into()];
+    let expression = "SELECT strength, z FROM Radar NATURAL JOIN Location";
+    let seen: MultiTopic<Seen> =
+        sky.sides[1].create_multi_topic("Seen", expression, Vec::new(), &topics).unwrap();
+    let subscriber = sky.sides[1].create_subscriber(QosSet::default()).unwrap();
+    let reader = subscriber.create_reader(&seen, QosSet::reader().reliable().keep_all()).unwrap();
+    until("all match", || {
+        let of_locations = sky.locations.matched_subscriptions().unwrap().len();
+        of_locations + radars.matched_subscriptions().unwrap().len() == 2
+    });
+    sky.locations.write(&location(7, 1.0, 3)).unwrap();
+    let mut radar = radars.loan().unwrap();
+    (radar.flight, radar.strength) = (7, 9);
+    radar.write().unwrap();
+    let joined = reader.wait_take(PATIENCE).unwrap();
+    assert_eq!(joined[0].data, Some(Seen { strength: 9, z: 3 }));
+}

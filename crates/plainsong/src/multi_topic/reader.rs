@@ -12,10 +12,11 @@ use super::Condition as Where;
 use super::join::{AnyRow, Join, Plan};
 use crate::base::clock;
 use crate::base::locks::lock;
+use crate::base::room::within;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::entity::{EntityCore, ListenerSlot};
-use crate::error::{Result, WaitedFor};
+use crate::error::{OutOfResources, Result, WaitedFor};
 use crate::listener::{DataReaderListener, MultiTopicListener};
 use crate::read_options::ReadOptions;
 use crate::sample::Sample;
@@ -48,9 +49,12 @@ pub(super) struct TypedSource<T>(pub(super) DataReader<T>);
 
 impl<T: DdsType> Source for TypedSource<T> {
     fn drain(&self, each: &mut Each<'_>) -> Result<()> {
-        for Sample { data, info } in self.0.take()? {
-            each(data.map(|data| -> AnyRow { Box::new(data) }), &info);
-        }
+        let samples = self.0.take()?;
+        let row = |Sample { data, info }| (data.map(|data: T| -> AnyRow { Box::new(data) }), info);
+        // Boxing moves values by way of the stack.
+        let rows = within::<T, Vec<_>>(0, move || samples.into_iter().map(row).collect())
+            .map_err(|no_room| OutOfResources::stack(self.0.inner().describe(), no_room))?;
+        rows.into_iter().for_each(|(row, info)| each(row, &info));
         Ok(())
     }
 
