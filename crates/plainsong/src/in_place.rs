@@ -18,9 +18,10 @@ use crate::transport::loan::LoanedPayload;
 
 /// One sample, where it arrived, or a change of its instance's state.
 ///
-/// It keeps memory of its writer: a process that keeps more than a quarter of what a writer's process may
-/// share with it gets copies. What was received from another process of this host is in memory to which that
-/// process may still write if it breaks the rules: who does not trust it calls [`DataReader::take`].
+/// It keeps memory of its writer: a process that keeps more than its share of what a writer's process lends
+/// gets copies (`docs/shared-memory.md`). What was received from another process of this host is in memory to
+/// which that process may still write if it breaks the rules: who does not trust it calls
+/// [`DataReader::take`].
 pub struct SampleRef<T> {
     value: Value<T>,
     /// Facts about it.
