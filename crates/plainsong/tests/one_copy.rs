@@ -1,4 +1,5 @@
-//! Ten processes hold the same long samples, and their payloads are in the memory of the host once.
+//! Ten processes hold the same long samples, written and lent, and their payloads are in the memory of the
+//! host once.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 #![cfg(target_os = "linux")]
 
@@ -19,6 +20,14 @@ const SAMPLES: usize = 8;
 /// With what precedes the octets a sample is 1 MiB.
 const BYTES: usize = (1 << 20) - 64;
 const MIB: u64 = 1 << 20;
+
+/// A [`Blob`] of which the writer has the octets somewhere.
+#[derive(DdsType)]
+#[dds(name = "Blob")]
+struct Borrowing<'a> {
+    number: u32,
+    octets: OctetSeq<'a>,
+}
 
 /// A process with a reader that takes nothing until it is told to. It ends with its owner.
 struct Holder {
@@ -107,8 +116,8 @@ fn what_ten_processes_hold_is_in_memory_once() {
     }
     let domain = fresh_domain();
     let participant = participant_with(domain, Config { shared_memory: Use::Auto, ..loopback() });
-    let writer =
-        writer::<Blob>(&participant, "Held", QosSet::writer().keep_all().max_blocking_time(PATIENCE));
+    let offered = QosSet::writer().keep_all().max_blocking_time(PATIENCE);
+    let writer = writer::<Borrowing<'static>>(&participant, "Held", offered);
     let mut holders = [(); READERS].map(|()| Holder::start(domain));
     until("memory is shared with all", || writer.delivery().unwrap().readers_by_memory() == READERS);
     let writing = [std::process::id()];
@@ -116,7 +125,15 @@ fn what_ten_processes_hold_is_in_memory_once() {
     let all = [&writing[..], &holding[..]].concat();
     let before = [&all, &writing[..], &holding].map(total);
     for number in 0..SAMPLES {
-        writer.write(&blob(number)).unwrap();
+        let Blob { number, octets } = blob(number);
+        let octets = if number.is_multiple_of(2) {
+            octets.into()
+        } else {
+            let mut lent = writer.loan_octets(BYTES).unwrap();
+            lent.copy_from_slice(&octets);
+            lent.into()
+        };
+        writer.write(&Borrowing { number, octets }).unwrap();
         writer.wait_for_acknowledgments(PATIENCE).unwrap();
     }
     let [all, writing, holding] = [&all, &writing[..], &holding].map(total);
@@ -130,7 +147,7 @@ fn what_ten_processes_hold_is_in_memory_once() {
     );
     assert!(shared >= payload - MIB, "they are there: {shared}");
     assert!(shared <= payload + MIB, "once: {shared}");
-    // The writer encodes a sample before it is shared; no reader has a copy.
+    // What is not lent the writer encodes before it is shared; no reader has a copy.
     assert!(of_writer < payload / 2, "{of_writer}");
     assert!(of_holders < payload / 2, "{of_holders}");
     for holder in &mut holders {
