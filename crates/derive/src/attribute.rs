@@ -84,12 +84,7 @@ impl TypeAttributes {
                 };
             }
             "union" => self.union = true,
-            "plain" if self.repr_c => self.plain = true,
-            "plain" => {
-                return Err(
-                    meta.error("a plain structure needs #[repr(C)]: without it nobody knows its memory")
-                );
-            }
+            "plain" => self.plain = true,
             "discriminator" => self.discriminator = Some(meta.value()?.parse()?),
             "key" => self.discriminator_key = true,
             "bit_bound" => self.bit_bound = bit_bound(&meta.value()?.parse()?)?,

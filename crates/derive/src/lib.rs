@@ -57,11 +57,8 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         ));
     }
     let attributes = TypeAttributes::parse(input)?;
-    if attributes.plain && !is_structure {
-        return Err(Error::new_spanned(&input.ident, "plain is for structures"));
-    }
-    if let (true, Some(lifetime)) = (attributes.plain, input.generics.lifetimes().next()) {
-        return Err(Error::new_spanned(lifetime, "a plain structure borrows nothing"));
+    if attributes.plain {
+        plain::check(input, &attributes)?;
     }
     let implementation = match &input.data {
         Data::Struct(data) => structure::expand(input, data, &attributes)?,

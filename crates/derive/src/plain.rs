@@ -7,7 +7,9 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned as _;
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{Data, DeriveInput, Error, GenericArgument, PathArguments, Type};
+
+use crate::attribute::{Extensibility, TypeAttributes};
 
 const NUMBERS: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
 
@@ -87,6 +89,25 @@ pub(crate) fn octets<'a>(
     })
 }
 
+/// What can be seen to stand against being plain without looking at members.
+pub(crate) fn check(input: &DeriveInput, attributes: &TypeAttributes) -> syn::Result<()> {
+    let refuse = |what: &str| Err(Error::new_spanned(&input.ident, what));
+    let Data::Struct(data) = &input.data else { return refuse("plain is for structures") };
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        return Err(Error::new_spanned(lifetime, "a plain structure borrows nothing"));
+    }
+    if !attributes.repr_c {
+        return refuse("a plain structure has the memory of #[repr(C)], without packed, align or another");
+    }
+    if attributes.extensibility == Extensibility::Mutable {
+        return refuse("a mutable structure is not plain, since each member is sent with its id: say final");
+    }
+    if data.fields.is_empty() {
+        return refuse("a plain structure has members");
+    }
+    Ok(())
+}
+
 /// Says that a structure is such memory, so that it may be a member of another one, and refuses to compile
 /// where it is not.
 pub(crate) fn pod<'a>(ident: &syn::Ident, types: impl Iterator<Item = &'a Type>) -> TokenStream {
@@ -102,12 +123,14 @@ pub(crate) fn pod<'a>(ident: &syn::Ident, types: impl Iterator<Item = &'a Type>)
             }
             ::core::assert!(
                 ::core::mem::size_of::<#ident>() == 0 #(+ #sizes)*,
-                "a plain structure has no padding: put large members first, or add members that fill the gaps"
+                "a plain structure has no padding between its members or behind the last: put larger ones first, and add members \
+                 that fill what is left, as `[u8; 4]`"
             );
             let plain = <#ident as dds_cdr::Cdr>::PLAIN;
             ::core::assert!(
                 plain.is_of_a_version(),
-                "a plain structure is in memory what it is on the wire: it and those in it are `final`, with members of 8 octets where both have them"
+                "in memory and on the wire members are at other places: structures in a plain one are `final`, and numbers of 8 octets at \
+                 multiples of 8"
             );
         };
     }

@@ -49,8 +49,11 @@ fn errors_point_at_the_type_attribute() {
     assert_error("#[dds(bit_bound = 33)] enum A { B }", "33", "1 to 32");
     assert_error("#[dds(nested)] struct A;", "nested", "known are name");
     assert_error("#[dds(key)] struct A;", "A", "are for enums");
-    assert_error("#[dds(plain)] struct A { x: u8 }", "plain", "needs #[repr(C)]");
-    assert_error("#[repr(C)] #[dds(plain)] enum A { B }", "A", "for structures");
+    assert_error("#[dds(plain)] struct A { x: u8 }", "A", "the memory of #[repr(C)]");
+    assert_error("#[repr(C, packed)] #[dds(plain)] struct A { x: u8 }", "A", "without packed");
+    assert_error("#[repr(C)] #[dds(plain, mutable)] struct A { x: u8 }", "A", "say final");
+    assert_error("#[repr(C)] #[dds(plain)] struct A {}", "A", "has members");
+    assert_error("#[repr(u32)] #[dds(plain)] enum A { B }", "A", "for structures");
     let borrowing = "#[repr(C)] #[dds(plain)] struct A<'a> { x: OctetSeq<'a> }";
     assert_error(borrowing, "'a", "borrows nothing");
     assert_error("struct A<T> { x: T }", "<T>", "without generics");

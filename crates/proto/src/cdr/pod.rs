@@ -6,6 +6,11 @@
 ///
 /// # Safety
 /// Each octet of a value is initialised, and any octets are a value.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not plain",
+    label = "neither a number, nor an array of plain values, nor a structure that says `#[dds(plain)]`",
+    note = "`bool`, `char` and enumerations are not plain, since not all octets are one: use a number"
+)]
 pub unsafe trait Pod {}
 
 // SAFETY: as those of its elements are, and there is nothing between them.
