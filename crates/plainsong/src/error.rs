@@ -304,8 +304,8 @@ pub enum PreconditionNotMet {
     },
     /// Samples of the type cannot be set in place.
     #[error(
-        "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire: with #[dds(plain)] the \
-         type does not compile, and the compiler says why; write() them, or use loan_octets() for their octets"
+        "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire: {}",
+        plain_where(*.plain_in)
     )]
     NotPlain {
         /// The writer.
@@ -314,6 +314,8 @@ pub enum PreconditionNotMet {
         type_name: String,
         /// How the writer encodes.
         version: XcdrVersion,
+        /// Another encoding in which they are, if there is one.
+        plain_in: Option<XcdrVersion>,
     },
     /// The topic exists with another type.
     #[error("topic '{topic}' exists with {}", other_type(.type_name, .wanted))]
@@ -465,6 +467,19 @@ impl OutOfResources {
     pub(crate) const fn stack(entity: String, NoRoom(octets): NoRoom) -> Self {
         Self::Stack { entity, octets }
     }
+}
+
+fn plain_where(version: Option<XcdrVersion>) -> String {
+    version.map_or_else(
+        || {
+            "with #[dds(plain)] the compiler says what stands against it; write() them, or use loan_octets() \
+             where most of a sample is one OctetSeq"
+                .to_owned()
+        },
+        |version| {
+            format!("declare the type #[dds(final)], or write it in {version:?} (QosSet::representation)")
+        },
+    )
 }
 
 fn other_type(type_name: &str, wanted: &str) -> String {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::Ordering;
 
-use plainsong_proto::cdr::{self, Cdr, DdsType, Endianness, OctetSeq};
+use plainsong_proto::cdr::{self, Cdr, DdsType, Endianness, OctetSeq, XcdrVersion};
 use plainsong_proto::payload::{NewPayload, Payload};
 use plainsong_proto::writer::ChangeKind;
 
@@ -93,7 +93,7 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for other types: [`Self::loan_octets`] serves those with many octets.
-    /// [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where half of
+    /// It never waits: [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where half of
     /// [`Config::memory_pool_bytes_max`] is kept by loans and histories, or less than they ask for.
     /// [`Error::AlreadyDeleted`], [`Error::NotEnabled`].
     ///
@@ -102,9 +102,9 @@ impl<T: DdsType> DataWriter<T> {
     pub fn loan(&self) -> Result<Loan<T>> {
         let inner = &self.inner;
         let bytes = cdr::plain_payload_bytes::<T>(inner.version);
-        let mut payload = inner.loan_payload(bytes.ok_or_else(|| inner.is_not_plain())?)?;
+        let mut payload = inner.loan_payload(bytes.ok_or_else(|| inner.is_not_plain::<T>())?)?;
         if cdr::plain_payload_over::<T>(payload.bytes_mut(), inner.version).is_none() {
-            return Err(inner.is_not_plain());
+            return Err(inner.is_not_plain::<T>());
         }
         Ok(Loan { writer: self.clone(), payload })
     }
@@ -357,9 +357,11 @@ impl WriterInner {
     }
 
     #[cold]
-    fn is_not_plain(&self) -> Error {
+    fn is_not_plain<T: DdsType>(&self) -> Error {
         let (entity, type_name) = (self.describe(), self.ty.name().to_owned());
-        PreconditionNotMet::NotPlain { entity, type_name, version: self.version }.into()
+        let mut others = [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2].into_iter();
+        let plain_in = others.find(|it| *it != self.version && cdr::plain_payload_bytes::<T>(*it).is_some());
+        PreconditionNotMet::NotPlain { entity, type_name, version: self.version, plain_in }.into()
     }
 }
 

@@ -48,7 +48,7 @@ impl Writer {
             }
             Limit::Instances => format!("{limit} = {}", qos.max_instances),
             Limit::UnacknowledgedBytes => format!(
-                "{limit} = {}, of which these readers leave {} octets, {CHANGE_OVERHEAD_BYTES} of them for each sample",
+                "{limit} = {} (for these readers {} octets, {CHANGE_OVERHEAD_BYTES} of them for each sample)",
                 most.unacknowledged_bytes_max, self.window_bytes
             ),
         }
