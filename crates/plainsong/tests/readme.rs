@@ -49,9 +49,9 @@ mod writer_and_reader {
 }
 
 mod large_data {
-    use std::io::Read;
-
     use plainsong::prelude::*;
+
+    use std::io::Read;
 
     #[derive(DdsType)]
     struct Image<'a> {
