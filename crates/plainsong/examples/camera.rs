@@ -69,7 +69,7 @@ fn publish(participant: &DomainParticipant, topic: &Topic<Image<'static>>) -> pl
     }
     let milliseconds = writing.as_secs_f64() * 1_000.0 / f64::from(FRAMES);
     println!("{FRAMES} images of {octets} octets: a write took {milliseconds:.3} ms");
-    println!("on their way: {:?}", writer.delivery()?);
+    println!("on their way: {}", writer.delivery()?);
     writer.wait_for_acknowledgments(TIMEOUT)
 }
 

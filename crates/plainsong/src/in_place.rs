@@ -47,12 +47,18 @@ impl<T: DdsType> SampleRef<T> {
         }
     }
 
-    /// Whether the value is where it arrived. Else it was decoded: it is of a type whose memory is not its
-    /// wire form ([`DataWriter::loan`](crate::data_writer::DataWriter::loan) says which types are), came in
-    /// another encoding, or in pieces.
+    /// Whether the value is where this process received it. Else it was decoded: it is of a type whose memory
+    /// is not its wire form ([`DataWriter::loan`](crate::data_writer::DataWriter::loan) says which types
+    /// are), came in another encoding, or in pieces.
     #[must_use]
     pub const fn is_in_place(&self) -> bool {
         matches!(self.value, Value::InPlace(_))
+    }
+
+    /// Whether the value is in memory that processes share: nobody has copied it since it was written.
+    #[must_use]
+    pub fn is_in_shared_memory(&self) -> bool {
+        matches!(&self.value, Value::InPlace(payload) if payload.region().is_some())
     }
 
     fn of(sample: &CachedSample) -> std::result::Result<Self, Malformed> {

@@ -112,6 +112,7 @@ fn a_sample_is_read_where_it_was_made() {
         loan.write().unwrap();
         let sample = pair.reader.wait_take_in_place(PATIENCE).unwrap().remove(0);
         assert!(sample.is_in_place() && is_filled(sample.data().unwrap(), step));
+        assert_eq!(sample.is_in_shared_memory(), cfg!(target_os = "linux"));
         assert_eq!(std::ptr::from_ref(sample.data().unwrap()), place, "within a process nothing is copied");
         all.push(sample);
     }
@@ -150,6 +151,7 @@ fn few_octets_are_no_exception() {
     loan.write().unwrap();
     let sample = pair.reader.wait_take_in_place(PATIENCE).unwrap().remove(0);
     assert_eq!(sample.data(), Some(&pose));
+    assert!(!sample.is_in_shared_memory());
     pair.writer.loan().unwrap().write_with(&WriteOptions::new().source_timestamp(Time::now())).unwrap();
     assert_eq!(pair.reader.wait_take(PATIENCE).unwrap().len(), 1);
 }
@@ -250,6 +252,22 @@ fn types_that_are_not_their_wire_form_are_refused() {
     let error = pair.writer.loan().unwrap_err();
     assert!(matches!(error, Error::PreconditionNotMet(PreconditionNotMet::NotPlain { .. })), "{error}");
     assert!(error.to_string().contains("loan_octets"), "it says what to do: {error}");
+
+    #[derive(DdsType, Debug)]
+    #[dds(name = "Growing", plain)]
+    #[repr(C)]
+    struct Growing {
+        id: u32,
+        value: f32,
+    }
+    let participant = participant(fresh_domain());
+    let in_2: DataWriter<Growing> =
+        writer(&participant, "Growing", QosSet::writer().representation(XcdrVersion::Xcdr2));
+    let error = in_2.loan().unwrap_err().to_string();
+    assert!(
+        error.contains("#[dds(final)]") && error.contains("Xcdr1"),
+        "it is plain in the other one: {error}"
+    );
 }
 
 #[test]

@@ -52,6 +52,10 @@ impl Delivery {
     }
 }
 
+const fn reader(count: usize) -> &'static str {
+    if count == 1 { "reader" } else { "readers" }
+}
+
 /// One line for all readers that are reached by memory, and one for each participant that is not.
 impl Display for Delivery {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -61,12 +65,13 @@ impl Display for Delivery {
         let mut separator = "";
         let by_memory = self.readers_by_memory();
         if by_memory > 0 {
-            write!(f, "memory to {by_memory} readers of this host")?;
+            write!(f, "memory to {by_memory} {} of this host", reader(by_memory))?;
             separator = "\n";
         }
         for ParticipantDelivery { participant, readers, transport } in &self.participants {
             if let UsedTransport::Udp(reason) = transport {
-                write!(f, "{separator}UDP to {readers} readers of participant {participant}: {reason}")?;
+                let word = reader(*readers);
+                write!(f, "{separator}UDP to {readers} {word} of participant {participant}: {reason}")?;
                 let advice = reason.advice();
                 if !advice.is_empty() {
                     write!(f, "; {advice}")?;
@@ -103,7 +108,7 @@ mod tests {
         let text = delivery.to_string();
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "memory to 3 readers of this host");
-        assert!(lines[1].starts_with("UDP to 1 readers of participant 0202"), "{text}");
+        assert!(lines[1].starts_with("UDP to 1 reader of participant 0202"), "{text}");
         assert!(lines[1].ends_with("PLAINSONG_MEMORY_USERS on both sides"), "{text}");
         assert!(lines[2].ends_with(": on another host"), "{text}");
         assert_eq!(lines.len(), 3, "{text}");

@@ -93,6 +93,9 @@ pub struct ParticipantState {
     pub discovery_drops: Vec<DropCount>,
     /// What was dropped before it reached an endpoint, for all participants of this process in the domain.
     pub domain_drops: Vec<DropCount>,
+    /// Long samples that were copied although memory is shared, sent or received: a receiver had its share of
+    /// that memory (`docs/shared-memory.md`). For all participants of this process in the domain.
+    pub copied_samples: u64,
 }
 
 /// How often something was dropped for one reason.

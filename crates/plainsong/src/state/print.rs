@@ -34,7 +34,15 @@ impl Display for ParticipantState {
         list(f, "  ", "readers", &self.readers)?;
         list(f, "  ", "remote endpoints", &self.remote_endpoints)?;
         drops(f, "  discovery dropped", &self.discovery_drops)?;
-        drops(f, "  the process dropped", &self.domain_drops)
+        drops(f, "  the process dropped", &self.domain_drops)?;
+        if self.copied_samples > 0 {
+            writeln!(
+                f,
+                "  {} long samples were copied: a receiver keeps its share of shared memory; take less, or raise memory_pool_bytes_max",
+                self.copied_samples
+            )?;
+        }
+        Ok(())
     }
 }
 

@@ -62,6 +62,7 @@ impl DomainParticipant {
             mismatches: Bounded::default(),
             discovery_drops: Vec::new(),
             domain_drops: drop_counts(&self.drops()),
+            copied_samples: inner.slot().map_or(0, |slot| slot.shared().transport.copied()),
         };
         if let Ok(slot) = inner.slot() {
             slot.look(|control| state.add_discovered(control, now, limits));

@@ -383,6 +383,11 @@ impl Transports {
         self.memory.as_ref().is_ok_and(Memory::finds_no_chunk)
     }
 
+    /// Long payloads that were copied although memory is shared.
+    pub(crate) fn copied(&self) -> u64 {
+        self.memory.as_ref().map_or(0, Memory::copied)
+    }
+
     /// How often that was so.
     pub(crate) fn unsent(&self) -> u64 {
         self.memory.as_ref().map_or(0, Memory::unsent)

@@ -79,6 +79,8 @@ pub(super) struct Link {
     is_broken: AtomicBool,
     /// Records that there was no room for.
     lost: AtomicU64,
+    /// Payloads that were copied, since one of both sides has its share of the pool of the other.
+    copied: AtomicU64,
 }
 
 struct Sender {
@@ -184,6 +186,7 @@ impl Link {
             is_finished: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
             lost: AtomicU64::new(0),
+            copied: AtomicU64::new(0),
         })
     }
 
@@ -231,6 +234,7 @@ impl Link {
             sender = lock(&self.sender);
             lent = attached.and_then(|attached| sender.attach(self, attached, pool));
         }
+        let is_copied = attached.is_some() && lent.is_none();
         let pushed = match payload {
             None => sender.ring.push(&self.own, &self.peer, parts, bytes, None),
             Some(payload) => match lent {
@@ -251,6 +255,9 @@ impl Link {
         let begins_to_starve = pushed == Err(PushError::TooLong) && sender.starved_since.is_none();
         if begins_to_starve {
             sender.starved_since = Some(clock::mono());
+        }
+        if pushed.is_ok() && is_copied {
+            self.copied.fetch_add(1, Ordering::Relaxed);
         }
         let must_wake = pushed.is_ok() && sender.sleep.must_wake(&self.peer);
         drop(sender);
@@ -338,6 +345,7 @@ impl Link {
         let is_much = borrowed >= BORROWED_MAX || slabs.borrowed_bytes() > layout::read_share(&self.peer);
         drop(slabs);
         if is_much {
+            self.copied.fetch_add(1, Ordering::Relaxed);
             return Ok(Payload::from_vec(chunk.bytes().to_vec()));
         }
         let bytes = chunk.bytes().len();
@@ -372,6 +380,10 @@ impl Link {
 
     pub(super) fn announce_awake(&self) {
         super::ring::announce_awake(&self.own);
+    }
+
+    pub(super) fn copied(&self) -> u64 {
+        self.copied.load(Ordering::Relaxed)
     }
 
     pub(super) fn lost(&self) -> u64 {

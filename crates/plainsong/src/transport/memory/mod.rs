@@ -104,6 +104,8 @@ pub(crate) struct Memory {
     is_closed: AtomicBool,
     /// Messages that the own queue had no room for, and those of links that are gone.
     lost: AtomicU64,
+    /// Payloads that were copied by links that have ended.
+    copied: AtomicU64,
 }
 
 /// What one thread receives in.
@@ -153,6 +155,7 @@ impl Memory {
             descriptors: ArcSwap::from_pointee(descriptors),
             is_closed: AtomicBool::new(false),
             lost: AtomicU64::new(0),
+            copied: AtomicU64::new(0),
         })
     }
 
@@ -270,6 +273,12 @@ impl Memory {
         self.pool.unsent()
     }
 
+    /// Payloads that were copied, sent or received, since a receiver has its share.
+    pub(super) fn copied(&self) -> u64 {
+        let of_links: u64 = self.links.load().iter().map(|link| link.copied()).sum();
+        self.copied.load(Ordering::Relaxed) + of_links
+    }
+
     /// Whether a payload does not find a chunk, and is on none of the ways on which it could do without.
     pub(super) fn finds_no_chunk(&self) -> bool {
         self.links.load().iter().any(|link| link.starved_until().is_some())
@@ -309,6 +318,7 @@ impl Memory {
     /// A link is over: nothing is sent by it any more. What came by it is still received.
     fn end(&self, link: &Arc<Link>) {
         change(&self.links, |links| links.retain(|other| !Arc::ptr_eq(other, link)));
+        self.copied.fetch_add(link.copied(), Ordering::Relaxed);
         link.close();
         self.bells.remove(link.watched());
         // Who receives looks, and forgets it.

@@ -600,6 +600,8 @@ fn a_peer_that_keeps_much_is_given_copies_and_the_pool_is_not_exhausted() {
     assert!(kept.iter().all(|it| it.as_slice() == payload.as_slice()));
     let in_place = kept.iter().filter(|it| it.region().is_some()).count();
     assert!((1..10).contains(&in_place), "{in_place}");
+    let copied = one.memory.copied() + other.memory.copied();
+    assert_eq!(copied, 100 - in_place as u64, "each is counted where it was copied");
 }
 
 #[test]
