@@ -93,8 +93,8 @@ impl<T: DdsType> DataWriter<T> {
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] for other types: [`Self::loan_octets`] serves those with many octets.
-    /// It never waits: [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where half of
-    /// [`Config::memory_pool_bytes_max`] is kept by loans and histories, or less than they ask for.
+    /// It never waits: [`Error::OutOfResources`] for more octets than [`Config::sample_bytes_max`], and where
+    /// half of [`Config::memory_pool_bytes_max`] is kept by loans and histories, or less than they ask for.
     /// [`Error::AlreadyDeleted`], [`Error::NotEnabled`].
     ///
     /// [`Config::sample_bytes_max`]: crate::base::config::Config::sample_bytes_max
