@@ -24,7 +24,7 @@ pub(crate) fn expand(
             initial = Some(&variant.ident);
         }
     }
-    let default = initial.cloned();
+    let default = initial;
     let Some(initial) = initial.or_else(|| data.variants.first().map(|variant| &variant.ident)) else {
         return Err(Error::new_spanned(&input.ident, "an enumeration needs at least one literal"));
     };
@@ -47,8 +47,7 @@ pub(crate) fn expand(
     });
     let values = values.collect::<Vec<_>>();
     let fields = fields(&literals, &names);
-    let (name, bit_bound) = (&attributes.name, attributes.bit_bound);
-    let defaults = literals.iter().map(|literal| default.as_ref() == Some(*literal));
+    let describe = describe(attributes, &literals, &names, default);
     Ok(quote! {
         #[automatically_derived]
         impl dds_cdr::Cdr for #ident {
@@ -81,9 +80,7 @@ pub(crate) fn expand(
 
             #fields
 
-            fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
-                types.enumeration(#name, #bit_bound as u16, &[#((#names, Self::#literals as i64, #defaults)),*])
-            }
+            #describe
         }
     })
 }
@@ -111,6 +108,27 @@ fn fields(literals: &[&syn::Ident], names: &[String]) -> TokenStream {
                 return true;
             })*
             false
+        }
+    }
+}
+
+/// The method that tells the type to other participants.
+fn describe(
+    attributes: &TypeAttributes,
+    literals: &[&syn::Ident],
+    names: &[String],
+    default: Option<&syn::Ident>,
+) -> TokenStream {
+    let (name, bit_bound) = (&attributes.name, attributes.bit_bound);
+    let defaults = literals.iter().map(|literal| default == Some(*literal));
+    quote! {
+        fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
+            types.enumeration(
+                ::core::any::TypeId::of::<Self>(),
+                #name,
+                #bit_bound as u16,
+                &[#((#names, Self::#literals as i64, #defaults)),*],
+            )
         }
     }
 }

@@ -59,12 +59,12 @@ pub(crate) fn expand(
     let initial = structure.literal(|member| member.initial());
     let (ident, name) = (&input.ident, &attributes.name);
     let fields = structure.fields(name);
-    let describe = structure.describe(name);
     let extensibility = attributes.extensibility.tokens();
     let (parameters, arguments, _) = input.generics.split_for_impl();
     let (key_constants, keyed) =
         structure.key_constants(&quote!(impl #parameters DdsKeyed for #ident #arguments));
-    let lives_on = input.generics.lifetimes().map(|_| quote!(<'static>));
+    let lives_on: Vec<_> = input.generics.lifetimes().map(|_| quote!(<'static>)).collect();
+    let describe = structure.describe(name, &quote!(#ident #(#lives_on)*));
     let lends = input.generics.lifetimes().map(|_| quote!(<'borrowed>));
     Ok(quote! {
         #keyed
@@ -334,7 +334,7 @@ struct Structure<'a> {
 
 impl Structure<'_> {
     /// The method that tells the type to other participants.
-    fn describe(&self, name: &str) -> TokenStream {
+    fn describe(&self, name: &str, rust_type: &TokenStream) -> TokenStream {
         let (extensibility, hash_ids) = (self.extensibility.tokens(), self.hash_ids);
         let members = self.members.iter().map(|member| {
             let Member { name, ty, id, key, must_understand, bound, .. } = member;
@@ -342,7 +342,13 @@ impl Structure<'_> {
         });
         quote! {
             fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
-                types.structure(#name, #extensibility, #hash_ids, &[#(#members),*])
+                types.structure(
+                    ::core::any::TypeId::of::<#rust_type>(),
+                    #name,
+                    #extensibility,
+                    #hash_ids,
+                    &[#(#members),*],
+                )
             }
         }
     }

@@ -438,6 +438,7 @@ impl Union<'_> {
         quote! {
             fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
                 types.union(
+                    ::core::any::TypeId::of::<Self>(),
                     #name,
                     #extensibility,
                     <#discriminator as dds_cdr::Cdr>::describe,

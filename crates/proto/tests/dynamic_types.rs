@@ -1,7 +1,7 @@
 //! A type that is described at run time says of every payload what the derived type says of it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plainsong_derive::DdsType;
@@ -565,4 +565,115 @@ fn what_is_too_large_and_not_described_is_refused_by_name() {
     let ty = type_support::of::<Twist>();
     assert_eq!(ty.check(&payload), Ok(()));
     assert_eq!(ty.key_hash(&payload, false, &mut |_| ()), Ok(key_hash(&twist).unwrap()));
+}
+
+/// Types that have names of others.
+mod other {
+    use super::DdsType;
+
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    pub(super) enum Mode {
+        Idle = 1,
+        Moving = 3,
+    }
+
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    pub(super) struct Part {
+        pub(super) stamp: u64,
+        pub(super) name: String,
+    }
+
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    pub(super) struct Short {
+        pub(super) values: Vec<[f64; super::CELLS]>,
+    }
+}
+
+macro_rules! namesakes {
+    ($name:ident, $bytes:expr) => {
+        #[derive(DdsType)]
+        #[dds(crate = "plainsong_proto")]
+        struct $name {
+            mode: Mode,
+            other_mode: other::Mode,
+            part: Part,
+            other_part: other::Part,
+            #[dds(key)]
+            key: u32,
+            #[dds(key)]
+            line: String,
+            octets: [u8; $bytes],
+        }
+
+        impl $name {
+            fn new(key: u32) -> Self {
+                Self {
+                    mode: Mode::Moving,
+                    other_mode: if key == 1 { other::Mode::Idle } else { other::Mode::Moving },
+                    part: Part { number: 7, note: None, values: vec![1.5] },
+                    other_part: other::Part { stamp: 1 << 40 | u64::from(key), name: "part".into() },
+                    key,
+                    line: "line".into(),
+                    octets: [0; $bytes],
+                }
+            }
+
+            /// What the values are told by is theirs, whether they or their description are read.
+            fn are_told_apart() {
+                let ty = type_support::of::<Self>();
+                let filters = ["key >= 2", "other_part.stamp > 1099511627777", "other_mode = 'Moving'"]
+                    .map(|it| ty.filter(it, &[]).unwrap());
+                let mut instances = BTreeSet::new();
+                for key in 1..=3 {
+                    let (sample, mut payload) = (Self::new(key), Vec::new());
+                    agree(&sample, &["part.number = 7", "mode = 'Moving' AND other_mode = 'Moving'"]);
+                    to_payload(&sample, XcdrVersion::Xcdr1, Endianness::Little, &mut payload).unwrap();
+                    assert!(instances.insert(ty.key_hash(&payload, false, &mut |_| ()).unwrap().to_string()));
+                    for filter in &filters {
+                        assert_eq!(filter.passes(&payload), key >= 2);
+                    }
+                }
+            }
+        }
+    };
+}
+
+namesakes!(Few, 16);
+namesakes!(Many, 9_000);
+
+#[test]
+fn members_of_types_of_one_name_are_read_as_what_they_are() {
+    assert!(format!("{:?}", type_support::of::<Few>()).starts_with("RustType"));
+    assert!(format!("{:?}", type_support::of::<Many>()).starts_with("LargeType"));
+    Few::are_told_apart();
+    Many::are_told_apart();
+}
+
+#[test]
+fn room_is_counted_for_the_values_of_each_type() {
+    /// The second type has the name of the first.
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    struct Namesakes {
+        short: Short,
+        other_short: other::Short,
+    }
+    assert_eq!(type_support::of::<Namesakes>().value_bytes(), CELLS * 8);
+
+    #[derive(DdsType, PartialEq, Eq, PartialOrd, Ord)]
+    #[dds(crate = "plainsong_proto")]
+    struct Twig {
+        twigs: Vec<Self>,
+    }
+
+    /// Nothing describes the keys.
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    struct Grown {
+        rows: BTreeMap<Twig, Vec<[f64; CELLS]>>,
+    }
+    assert_eq!(type_support::of::<Grown>().value_bytes(), CELLS * 8);
 }

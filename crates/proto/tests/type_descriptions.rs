@@ -141,3 +141,90 @@ fn every_type_that_one_depends_on_is_told() {
 fn a_type_that_contains_itself_is_not_told() {
     assert_eq!(TypeDescription::of::<Tree>(), None);
 }
+
+mod other {
+    use super::DdsType;
+
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    pub(super) struct Position {
+        room: String,
+    }
+
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    pub(super) enum Mode {
+        Quiet = 2,
+    }
+
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto", union, discriminator = u8)]
+    pub(super) enum Choice {
+        #[dds(case = 1)]
+        Position(Position),
+    }
+
+    /// What it is made of has its name.
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto")]
+    pub(super) struct Namesakes {
+        count: u16,
+    }
+}
+
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto")]
+struct Namesakes {
+    position: Position,
+    other_position: other::Position,
+    mode: Mode,
+    other_mode: other::Mode,
+    choice: Choice,
+    other_choice: other::Choice,
+    namesakes: other::Namesakes,
+}
+
+/// Their names are the default, or the same on purpose: no two types are one because of it.
+#[test]
+fn types_of_one_name_are_told_apart() {
+    let all = TypeDescription::of::<Namesakes>().expect("it can be described");
+    assert_eq!(all.objects.len(), 2 * 8);
+    for part in [
+        TypeDescription::of::<Position>(),
+        TypeDescription::of::<other::Position>(),
+        TypeDescription::of::<Choice>(),
+        TypeDescription::of::<other::Choice>(),
+        TypeDescription::of::<other::Namesakes>(),
+    ] {
+        let part = part.expect("it can be described").objects;
+        assert!(part.iter().all(|(hash, object)| all.objects.get(hash) == Some(object)));
+    }
+}
+
+#[test]
+fn types_of_one_name_are_told_apart_within_one_function_too() {
+    let one = {
+        #[derive(DdsType)]
+        #[dds(crate = "plainsong_proto")]
+        struct Part {
+            x: u8,
+        }
+        <Part as plainsong_proto::cdr::Cdr>::describe
+    };
+    let two = {
+        #[derive(DdsType)]
+        #[dds(crate = "plainsong_proto")]
+        struct Part {
+            y: String,
+        }
+        <Part as plainsong_proto::cdr::Cdr>::describe
+    };
+    TypeDescription::build(|types| {
+        let (first, second) = (one(types), two(types));
+        assert!(first.is_some() && second.is_some());
+        assert_ne!(first, second);
+        assert_eq!(first, one(types), "each is the same type each time");
+        second
+    })
+    .expect("it can be described");
+}

@@ -192,8 +192,8 @@ impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
 
     fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
         types.boxes::<(K, V)>();
-        let key = K::describe(types)?;
-        V::describe(types).map(|element| element.map(key))
+        let (key, element) = (K::describe(types), V::describe(types));
+        Some(element?.map(key?))
     }
 }
 

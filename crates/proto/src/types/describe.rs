@@ -1,5 +1,6 @@
 //! From a Rust type to its TypeObjects: what `#[derive(DdsType)]` tells, serialized and hashed.
 
+use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
@@ -124,13 +125,14 @@ pub struct CaseDescription {
     pub default: bool,
 }
 
-/// Collects the TypeObjects of a type and of those it depends on.
+/// Collects the TypeObjects of a type and of those it depends on. Types are told apart as Rust tells them:
+/// several may have one name.
 #[derive(Debug, Default)]
 pub struct TypeBuilder {
     /// Types being described: one that is met again contains itself.
-    open: Vec<&'static str>,
+    open: Vec<TypeId>,
     /// `None` of types without description: what has one of them has none either.
-    done: BTreeMap<&'static str, Option<TypeIdentifiers>>,
+    done: BTreeMap<TypeId, Option<TypeIdentifiers>>,
     objects: BTreeMap<TypeHash, Vec<u8>>,
     boxed_bytes_max: usize,
 }
@@ -142,15 +144,17 @@ impl TypeBuilder {
         self.boxed_bytes_max = self.boxed_bytes_max.max(size_of::<T>());
     }
 
-    /// A structure; `None` when it contains itself or something without description.
+    /// A structure, by its Rust type (with the lifetime `'static`); `None` when it contains itself or
+    /// something without description.
     pub fn structure(
         &mut self,
+        rust_type: TypeId,
         name: &'static str,
         extensibility: Extensibility,
         hash_ids: bool,
         members: &[MemberDescription],
     ) -> Option<TypeIdentifiers> {
-        self.named(name, |types| {
+        self.once(rust_type, |types| {
             // All are looked at, also where one has no description.
             let described: Vec<_> =
                 members.iter().map(|member| Some((member, types.member(member)?))).collect();
@@ -174,17 +178,19 @@ impl TypeBuilder {
     /// A union; `None` as with structures.
     pub fn union(
         &mut self,
+        rust_type: TypeId,
         name: &'static str,
         extensibility: Extensibility,
         discriminator: Describe,
         key: bool,
         cases: &[CaseDescription],
     ) -> Option<TypeIdentifiers> {
-        self.named(name, |types| {
-            let discriminator = discriminator(types)?;
+        self.once(rust_type, |types| {
+            let discriminator = discriminator(types);
             let described: Vec<_> =
                 cases.iter().map(|case| Some((case, types.member(&case.member)?))).collect();
             let described: Vec<_> = described.into_iter().collect::<Option<_>>()?;
+            let discriminator = discriminator?;
             types.add(name, |complete| {
                 let members = described.iter().map(|(case, ty)| UnionMember {
                     id: case.member.id,
@@ -214,11 +220,12 @@ impl TypeBuilder {
     /// An enumeration: name, value and whether it is the default of each literal.
     pub fn enumeration(
         &mut self,
+        rust_type: TypeId,
         name: &'static str,
         bit_bound: u16,
         literals: &[(&'static str, i64, bool)],
     ) -> Option<TypeIdentifiers> {
-        self.named(name, |types| {
+        self.once(rust_type, |types| {
             types.add(name, |_| {
                 let literals = literals.iter().map(|(name, value, default)| Literal {
                     value: i32::try_from(*value).unwrap_or(i32::MAX),
@@ -236,21 +243,21 @@ impl TypeBuilder {
         (member.describe)(self).map(|identifiers| identifiers.bounded(member.bound))
     }
 
-    fn named(
+    fn once(
         &mut self,
-        name: &'static str,
+        rust_type: TypeId,
         describe: impl FnOnce(&mut Self) -> Option<TypeIdentifiers>,
     ) -> Option<TypeIdentifiers> {
-        if let Some(known) = self.done.get(name) {
+        if let Some(known) = self.done.get(&rust_type) {
             return known.clone();
         }
-        if self.open.contains(&name) {
+        if self.open.contains(&rust_type) {
             return None;
         }
-        self.open.push(name);
+        self.open.push(rust_type);
         let identifiers = describe(self);
         self.open.pop();
-        self.done.insert(name, identifiers.clone());
+        self.done.insert(rust_type, identifiers.clone());
         identifiers
     }
 

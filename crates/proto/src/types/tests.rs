@@ -1,6 +1,7 @@
 //! Types as data, against hostile ones: whatever octets say, work and memory are bounded and nothing panics.
 #![allow(clippy::indexing_slicing, reason = "tests")]
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use super::library::{TypeLibrary, TypeLimits};
@@ -19,8 +20,11 @@ fn member(name: &'static str, id: u32, describe: Describe) -> MemberDescription 
 
 /// A structure with nearly everything in it.
 fn sample() -> TypeDescription {
+    struct Sample;
+    struct Mode;
+    struct Choice;
     fn mode(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
-        types.enumeration("Mode", 8, &[("Off", 0, true), ("On", 1, false)])
+        types.enumeration(TypeId::of::<Mode>(), "Mode", 8, &[("Off", 0, true), ("On", 1, false)])
     }
     fn choice(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
         let case = |name, id, describe, labels, default| CaseDescription {
@@ -32,7 +36,7 @@ fn sample() -> TypeDescription {
             case("number", 1, i32::describe as Describe, &[1, 2], false),
             case("rest", 2, String::describe, &[], true),
         ];
-        types.union("Choice", Extensibility::Mutable, i16::describe, true, &cases)
+        types.union(TypeId::of::<Choice>(), "Choice", Extensibility::Mutable, i16::describe, true, &cases)
     }
     let members = [
         MemberDescription { key: true, bound: Some(300), ..member("name", 0, String::describe) },
@@ -42,8 +46,10 @@ fn sample() -> TypeDescription {
         member("ages", 4, |types| Some(u8::describe(types)?.map(String::describe(types)?))),
         MemberDescription { optional: true, ..member("note", 5, String::describe) },
     ];
-    TypeDescription::build(|types| types.structure("Sample", Extensibility::Appendable, false, &members))
-        .expect("it can be described")
+    TypeDescription::build(|types| {
+        types.structure(TypeId::of::<Sample>(), "Sample", Extensibility::Appendable, false, &members)
+    })
+    .expect("it can be described")
 }
 
 fn known(library: &mut TypeLibrary, object: &TypeObject) -> TypeHash {

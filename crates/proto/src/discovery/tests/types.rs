@@ -1,6 +1,7 @@
 //! Endpoints of one topic whose types differ: others are asked for theirs, and people are told the first
 //! member that differs, whatever the network does.
 
+use std::any::TypeId;
 use std::sync::Arc;
 
 use super::network::{HOP, Network, READER, WRITER, config, endpoint, prefix, udp};
@@ -45,7 +46,10 @@ pub(super) fn described(members: Members) -> Arc<TypeDescription> {
 }
 
 fn named(name: &'static str, extensibility: Extensibility, members: Members) -> Arc<TypeDescription> {
-    let described = TypeDescription::build(|types| types.structure(name, extensibility, false, members));
+    struct Named;
+    let described = TypeDescription::build(|types| {
+        types.structure(TypeId::of::<Named>(), name, extensibility, false, members)
+    });
     Arc::new(described.expect("it can be described"))
 }
 
