@@ -1,4 +1,7 @@
 //! The asynchronous API: wakers over the notifications that conditions use, without a runtime.
+//!
+//! Wakers are code of the application, as listeners are: they are called with no lock held, and no thread
+//! that receives as it writes or waits calls one (`runtime/dispatch.rs`).
 
 use std::future::Future;
 use std::pin::Pin;

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
 
 use plainsong_proto::cdr::DdsType;
 use plainsong_proto::discovery::{DiscoveryError, LocalEndpoint, Participant};
@@ -632,22 +633,24 @@ impl ReaderInner {
         self.subscriber.listener.wants(kind).or_else(|| self.participant_listener(kind))
     }
 
-    /// There is data: wakes who waits for it, unless a listener wants to hear of it.
-    pub(crate) fn wake_on_data(&self) -> bool {
+    /// There is data: wakes who waits for it, unless a listener wants to hear of it. The caller wakes
+    /// `tasks`.
+    pub(crate) fn wake_on_data(&self, tasks: &mut Vec<Waker>) -> bool {
         if self.listener_of_subscriber().is_some() || self.data_listener().is_some() {
             return false;
         }
-        self.subscriber.core.raise(StatusKind::DataOnReaders);
-        self.core.raise(StatusKind::DataAvailable);
+        self.subscriber.core.raise_leaving(StatusKind::DataOnReaders, tasks);
+        self.core.raise_leaving(StatusKind::DataAvailable, tasks);
         true
     }
 
-    /// A status changed: wakes who waits for that, unless a listener wants to hear of it.
-    pub(crate) fn wake_on_status(&self, kind: StatusKind) -> bool {
+    /// A status changed: wakes who waits for that, unless a listener wants to hear of it. The caller wakes
+    /// `tasks`.
+    pub(crate) fn wake_on_status(&self, kind: StatusKind, tasks: &mut Vec<Waker>) -> bool {
         let is_quiet = self.listener_of(kind).is_none();
         if is_quiet {
             self.trace(kind);
-            self.core.raise(kind);
+            self.core.raise_leaving(kind, tasks);
         }
         is_quiet
     }

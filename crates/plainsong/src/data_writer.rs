@@ -10,6 +10,7 @@ use std::any::TypeId;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
 
 pub use delivery::{Delivery, ParticipantDelivery};
 pub use loan::{Loan, NotWritten, OctetLoan, SerializedLoan};
@@ -623,14 +624,20 @@ impl WriterInner {
         }
     }
 
-    /// A status changed: wakes who waits for that, unless a listener wants to hear of it.
-    pub(crate) fn wake_on_status(&self, kind: StatusKind) -> bool {
+    /// A status changed: wakes who waits for that, unless a listener wants to hear of it. The caller wakes
+    /// `tasks`.
+    pub(crate) fn wake_on_status(&self, kind: StatusKind, tasks: &mut Vec<Waker>) -> bool {
         let is_quiet = self.listener_of(kind).is_none();
         if is_quiet {
             self.trace(kind);
-            self.core.raise(kind);
+            self.core.raise_leaving(kind, tasks);
         }
         is_quiet
+    }
+
+    /// There may be room: wakes who waits for it. The caller wakes `tasks`.
+    pub(crate) fn wake_on_progress(&self, tasks: &mut Vec<Waker>) {
+        self.core.wake_waiters_leaving(tasks);
     }
 
     fn trace(&self, kind: StatusKind) {

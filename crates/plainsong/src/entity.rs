@@ -12,6 +12,7 @@ use crate::base::fork;
 use crate::base::locks::{lock, read, write};
 use crate::base::room::within;
 use crate::error::{BadParameter, Error, OutOfResources, Result};
+use crate::runtime::dispatch;
 use crate::runtime::notify::Notify;
 
 /// The value with a serialized key, if there is one.
@@ -107,15 +108,30 @@ impl EntityCore {
 
     /// Raises a status and wakes whoever waits on the entity.
     pub(crate) fn raise(&self, kind: StatusKind) {
+        self.change(kind);
+        self.waiters.wake_now();
+    }
+
+    /// As [`Self::raise`], but that the caller is left the tasks to wake.
+    pub(crate) fn raise_leaving(&self, kind: StatusKind, tasks: &mut Vec<Waker>) {
+        self.change(kind);
+        self.waiters.wake_leaving(tasks);
+    }
+
+    fn change(&self, kind: StatusKind) {
         if !self.is_deleted() {
             self.changed.fetch_or(kind as u32, Ordering::SeqCst);
         }
-        self.waiters.wake_now();
     }
 
     /// Wakes whoever waits on the entity, without a status.
     pub(crate) fn wake_waiters(&self) {
         self.waiters.wake_now();
+    }
+
+    /// As [`Self::wake_waiters`], but that the caller is left the tasks to wake.
+    pub(crate) fn wake_waiters_leaving(&self, tasks: &mut Vec<Waker>) {
+        self.waiters.wake_leaving(tasks);
     }
 
     /// Lowers a status: it was read, or a listener was told.
@@ -305,12 +321,14 @@ pub(crate) struct Waiters {
     /// In which process it was made: in another, there is nobody who wakes, and the list may stay locked.
     generation: u32,
     count: AtomicUsize,
-    list: Mutex<Vec<Waiter>>,
+    list: Mutex<WaiterList>,
 }
 
-enum Waiter {
-    WaitSet(Weak<Notify>),
-    Task(Waker),
+#[derive(Default)]
+struct WaiterList {
+    wait_sets: Vec<Weak<Notify>>,
+    /// Code of the application: called, and dropped, when the list is unlocked.
+    tasks: Vec<Waker>,
 }
 
 impl Default for Waiters {
@@ -322,55 +340,80 @@ impl Default for Waiters {
 impl Waiters {
     /// Wakes `notify` at every event until it is detached or dropped.
     pub(crate) fn attach(&self, notify: &Arc<Notify>) {
-        self.edit(|list| list.push(Waiter::WaitSet(Arc::downgrade(notify))));
+        self.edit(|list| list.wait_sets.push(Arc::downgrade(notify)));
     }
 
     pub(crate) fn detach(&self, notify: &Arc<Notify>) {
         let target = Arc::downgrade(notify);
         self.edit(|list| {
-            let found = list.iter().position(|waiter| match waiter {
-                Waiter::WaitSet(weak) => weak.ptr_eq(&target),
-                Waiter::Task(_) => false,
-            });
-            if let Some(index) = found {
-                list.swap_remove(index);
+            if let Some(index) = list.wait_sets.iter().position(|weak| weak.ptr_eq(&target)) {
+                list.wait_sets.swap_remove(index);
             }
         });
     }
 
     /// Wakes `waker` once, at the next event.
     pub(crate) fn register_task(&self, waker: &Waker) {
+        let mut waker = Some(waker.clone());
         self.edit(|list| {
-            let known =
-                list.iter().any(|waiter| matches!(waiter, Waiter::Task(task) if task.will_wake(waker)));
-            if !known {
-                list.push(Waiter::Task(waker.clone()));
+            if !list.tasks.iter().any(|task| waker.as_ref().is_some_and(|waker| task.will_wake(waker))) {
+                list.tasks.extend(waker.take());
             }
         });
     }
 
+    /// Wakes all of them.
     pub(crate) fn wake_now(&self) {
-        if self.count.load(Ordering::SeqCst) == 0 {
+        if self.is_empty() {
             return;
         }
+        let mut tasks = Vec::new();
         self.edit(|list| {
-            list.retain(|waiter| match waiter {
-                Waiter::WaitSet(weak) => weak.upgrade().inspect(|notify| notify.wake_all()).is_some(),
-                Waiter::Task(waker) => {
-                    waker.wake_by_ref();
-                    false
-                }
-            });
+            list.wake_wait_sets();
+            if !list.tasks.is_empty() {
+                tasks = std::mem::take(&mut list.tasks);
+            }
+        });
+        if tasks.is_empty() {
+            return;
+        }
+        dispatch::wake_tasks(&mut tasks);
+        // Its memory is for those that come next.
+        self.edit(|list| {
+            if list.tasks.capacity() == 0 {
+                list.tasks = tasks;
+            }
         });
     }
 
-    fn edit(&self, change: impl FnOnce(&mut Vec<Waiter>)) {
+    /// Wakes the wait sets; the caller has to wake the tasks.
+    fn wake_leaving(&self, tasks: &mut Vec<Waker>) {
+        if self.is_empty() {
+            return;
+        }
+        self.edit(|list| {
+            list.wake_wait_sets();
+            tasks.append(&mut list.tasks);
+        });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
+    fn edit(&self, change: impl FnOnce(&mut WaiterList)) {
         if self.generation != fork::generation() {
             return;
         }
         let mut list = lock(&self.list);
         change(&mut list);
-        self.count.store(list.len(), Ordering::SeqCst);
+        self.count.store(list.wait_sets.len() + list.tasks.len(), Ordering::SeqCst);
+    }
+}
+
+impl WaiterList {
+    fn wake_wait_sets(&mut self) {
+        self.wait_sets.retain(|weak| weak.upgrade().inspect(|notify| notify.wake_all()).is_some());
     }
 }
 
@@ -388,7 +431,10 @@ impl<L: ?Sized> ListenerSlot<L> {
     pub(crate) fn set(&self, listener: Option<Arc<L>>, mask: StatusMask) {
         let mut slot = write(&self.listener);
         self.mask.store(if listener.is_some() { mask.0 } else { 0 }, Ordering::SeqCst);
-        *slot = listener;
+        let old = std::mem::replace(&mut *slot, listener);
+        // What is dropped with it may use this entity.
+        drop(slot);
+        drop(old);
     }
 
     /// The listener, whatever it wants.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, RwLock, Weak};
+use std::task::Waker;
 
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::Event;
@@ -38,6 +39,12 @@ enum Endpoint {
     Reader(Weak<ReaderInner>),
 }
 
+/// What was there is dropped when the lock is released: that may run code of the application.
+pub(crate) fn replace<T>(slot: &RwLock<Option<T>>, callback: T) {
+    let old = write(slot).replace(callback);
+    drop(old);
+}
+
 /// An endpoint that is there.
 enum Found {
     Writer(Arc<WriterInner>),
@@ -70,11 +77,11 @@ impl Router {
     }
 
     pub(crate) fn set_on_mismatch(&self, callback: OnMismatch) {
-        *write(&self.on_mismatch) = Some(callback);
+        replace(&self.on_mismatch, callback);
     }
 
     pub(crate) fn set_on_undecodable(&self, callback: OnUndecodable) {
-        *write(&self.on_undecodable) = Some(callback);
+        replace(&self.on_undecodable, callback);
     }
 
     fn edit<R>(&self, change: impl FnOnce(&mut BTreeMap<EntityId, Endpoint>) -> R) {
@@ -117,19 +124,21 @@ impl Router {
 }
 
 impl EventSink for Router {
-    fn wake_waiters(&self, event: &Event) -> bool {
+    fn wake_waiters(&self, event: &Event, tasks: &mut Vec<Waker>) -> bool {
         match event {
             Event::Progress { endpoint } => {
-                self.report(*endpoint, None);
+                if let Some(Found::Writer(writer)) = self.find(*endpoint) {
+                    writer.wake_on_progress(tasks);
+                }
                 true
             }
             Event::DataAvailable { reader } => match self.find(*reader) {
-                Some(Found::Reader(reader)) => reader.wake_on_data(),
+                Some(Found::Reader(reader)) => reader.wake_on_data(tasks),
                 _ => true,
             },
             Event::Status { endpoint, kind } => match self.find(endpoint.entity) {
-                Some(Found::Writer(writer)) => writer.wake_on_status(*kind),
-                Some(Found::Reader(reader)) => reader.wake_on_status(*kind),
+                Some(Found::Writer(writer)) => writer.wake_on_status(*kind, tasks),
+                Some(Found::Reader(reader)) => reader.wake_on_status(*kind, tasks),
                 None => true,
             },
             _ => false,

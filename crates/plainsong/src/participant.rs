@@ -19,7 +19,7 @@ use plainsong_proto::type_support::{self, TypeSupport};
 use crate::at_fork;
 use crate::base::clock;
 use crate::base::config::Config;
-use crate::base::locks::{lock, write};
+use crate::base::locks::lock;
 use crate::base::process;
 use crate::base::trace;
 use crate::builtin_topics::Builtin;
@@ -30,7 +30,7 @@ use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::EntityCore;
 use crate::error::{BadParameter, Error, PreconditionNotMet, Result};
-use crate::event_router::Router;
+use crate::event_router::{self, Router};
 use crate::listener::DomainParticipantListener;
 use crate::multi_topic::{Constituent, MultiTopic};
 use crate::publisher::{Publisher, PublisherInner};
@@ -369,8 +369,8 @@ impl DomainParticipant {
 
     /// Calls `callback` with the handle of each remote participant that appears (`true`) or leaves (`false`).
     pub fn on_participant(&self, callback: impl Fn(InstanceHandle, bool) + Send + Sync + 'static) {
-        let mut slot = write(&self.inner.router.on_participant);
-        *slot = Some(Arc::new(move |guid: Guid, is_there| callback(guid.into(), is_there)));
+        let callback = Arc::new(move |guid: Guid, is_there| callback(guid.into(), is_there));
+        event_router::replace(&self.inner.router.on_participant, callback);
     }
 
     /// Asserts the liveliness of all its MANUAL_BY_PARTICIPANT writers.

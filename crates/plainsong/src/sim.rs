@@ -77,7 +77,7 @@ impl EventSink for Log {
         lock(&self.0).extend(events.drain(..).map(Heard::Event));
     }
 
-    fn wake_waiters(&self, _: &Event) -> bool {
+    fn wake_waiters(&self, _: &Event, _: &mut Vec<std::task::Waker>) -> bool {
         false
     }
 

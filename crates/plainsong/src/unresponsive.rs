@@ -7,7 +7,7 @@ use std::sync::Arc;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::locator::Locator;
 
-use crate::base::locks::write;
+use crate::event_router::replace;
 use crate::participant::DomainParticipant;
 
 /// A participant that is heard, but does not answer: nothing is matched with it until it does. `Display` says
@@ -52,7 +52,7 @@ impl DomainParticipant {
                 callback(told);
             }
         });
-        *write(&self.inner.router.on_unresponsive) = Some(callback);
+        replace(&self.inner.router.on_unresponsive, callback);
     }
 }
 

@@ -46,7 +46,7 @@ impl<F: Fn(Event) + Send + Sync> EventSink for Listener<F> {
         events.drain(..).for_each(&self.0);
     }
 
-    fn wake_waiters(&self, _: &Event) -> bool {
+    fn wake_waiters(&self, _: &Event, _: &mut Vec<std::task::Waker>) -> bool {
         false
     }
 }

@@ -150,7 +150,7 @@ pub(crate) fn datagram(shared: &Shared, received: &Received<'_>) -> Contents {
 }
 
 /// Delivers what this process has sent to itself, on a thread of the application that has sent some of it.
-/// Whether a listener is to hear of it: the receive thread calls it, and receives what follows.
+/// Whether a listener or a task is to hear of it: the receive thread calls it, and receives what follows.
 #[inline(never)]
 pub(super) fn receive_own(shared: &Shared) -> bool {
     let Some(node) = shared.transport.own_queue() else { return false };

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::outbox::{Event, Outbox};
@@ -17,7 +18,7 @@ thread_local! {
     /// Those of calls within calls.
     #[expect(clippy::vec_box, reason = "taken and put back for every call: a pointer moves faster than an outbox")]
     static MORE: RefCell<Vec<Box<Outbox>>> = const { RefCell::new(Vec::new()) };
-    /// This thread may call no listener; true when it deferred an event.
+    /// This thread may call no listener and no waker of a task; true when it deferred an event.
     static DEFERS_EVENTS: Cell<Option<bool>> = const { Cell::new(None) };
     /// While this thread of the domain waited in a listener, it deferred an event.
     static HAS_DEFERRED: Cell<bool> = const { Cell::new(false) };
@@ -26,7 +27,8 @@ thread_local! {
 /// Events that wait for a listener to return, at most by one batch more.
 const DEFERRED_MAX: usize = 1 << 12;
 
-/// Whether listeners may not be called here: the thread waits, with whatever locks its application holds.
+/// Whether listeners and wakers of tasks may not be called here: the thread waits or writes, with whatever
+/// locks its application holds.
 pub(super) fn defers_events() -> bool {
     DEFERS_EVENTS.get().is_some()
 }
@@ -36,7 +38,7 @@ pub(super) fn has_deferred() -> bool {
     DEFERS_EVENTS.get() == Some(true)
 }
 
-/// Receives or sends as `f` does; what listeners are to hear of is deferred. Whether there was any.
+/// Receives or sends as `f` does; what listeners and tasks are to hear of is deferred. Whether there was any.
 pub(super) fn deferring_events<R>(f: impl FnOnce() -> R) -> (R, bool) {
     DEFERS_EVENTS.set(Some(false));
     let result = f();
@@ -60,10 +62,19 @@ pub(super) fn notify_deferred(shared: &Shared) {
     }
 }
 
-/// Events of participants of which a thread of the domain will notify listeners.
+/// Wakes tasks, with no lock held. A waker that panics keeps nobody from being woken; the hook printed it.
+pub(crate) fn wake_tasks(tasks: &mut Vec<Waker>) {
+    for task in tasks.drain(..) {
+        let _ = catch_unwind(AssertUnwindSafe(|| task.wake()));
+    }
+}
+
+/// Events of participants of which a thread of the domain will notify listeners, and tasks that it will wake.
 #[derive(Debug, Default)]
 pub(crate) struct DeferredEvents {
     events: Mutex<Vec<(GuidPrefix, Event)>>,
+    /// Each once: no more than await something.
+    tasks: Mutex<Vec<Waker>>,
     /// A receive thread was woken for them.
     is_asked: AtomicBool,
 }
@@ -81,6 +92,17 @@ impl DeferredEvents {
                 deferred.push(entry);
             }
         }
+        DEFERS_EVENTS.set(Some(true));
+    }
+
+    fn defer_tasks(&self, tasks: Vec<Waker>) {
+        let mut deferred = lock(&self.tasks);
+        let is_known = |task: &Waker| deferred.iter().any(|other| other.will_wake(task));
+        let (known, mut new): (Vec<_>, Vec<_>) = tasks.into_iter().partition(is_known);
+        deferred.append(&mut new);
+        // Dropping a waker may run code of the application.
+        drop(deferred);
+        drop(known);
         DEFERS_EVENTS.set(Some(true));
     }
 
@@ -106,9 +128,17 @@ impl DeferredEvents {
         }
     }
 
-    /// Notifies of all of them, on a thread that may call listeners.
+    /// Wakes the tasks only, on a thread that may call no listener but is one of the domain.
+    pub(super) fn wake_tasks(&self) {
+        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        wake_tasks(&mut tasks);
+    }
+
+    /// Notifies of all of them, on a thread that may call listeners. Tasks come first: a listener may wait
+    /// for what they do.
     pub(super) fn notify(&self, shared: &Shared) {
         self.is_asked.store(false, Ordering::SeqCst);
+        self.wake_tasks();
         let deferred = std::mem::take(&mut *lock(&self.events));
         for of_one in deferred.chunk_by(|(one, _), (other, _)| one == other) {
             let mut events = of_one.iter().map(|(_, event)| *event).collect();
@@ -155,7 +185,11 @@ impl ParticipantSlot {
             }
         }
         if defers_events() {
-            out.events.retain(|event| !self.sink().wake_waiters(event));
+            let mut tasks = Vec::new();
+            out.events.retain(|event| !self.sink().wake_waiters(event, &mut tasks));
+            if !tasks.is_empty() {
+                self.shared().deferred.defer_tasks(tasks);
+            }
             if !out.events.is_empty() {
                 self.shared().deferred.defer(self.prefix, out.events.drain(..));
             }

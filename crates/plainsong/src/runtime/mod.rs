@@ -26,6 +26,7 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Waker;
 
 #[cfg(feature = "sim")]
 use plainsong_proto::discovery::Command;
@@ -59,9 +60,9 @@ pub(crate) trait EventSink: Send + Sync {
     /// dropped.
     fn events(&self, events: &mut Vec<Event>);
 
-    /// Wakes who waits for an event, on a thread that may hold locks of the application. False, and nothing
-    /// done, when there is more to tell: [`EventSink::events`] then does.
-    fn wake_waiters(&self, event: &Event) -> bool;
+    /// Wakes who waits for an event, on a thread that may hold locks of the application; tasks are left to
+    /// the caller. False, and nothing done, when there is more to tell: [`EventSink::events`] then does.
+    fn wake_waiters(&self, event: &Event, tasks: &mut Vec<Waker>) -> bool;
 
     /// Called before a decision of discovery is carried out, with the lock of the participant held.
     #[cfg(feature = "sim")]
@@ -309,8 +310,8 @@ impl<M: StateMachine> EndpointSlot<M> {
     }
 
     /// Like [`EndpointSlot::with`], for a write. What this process is sent the caller receives itself, if it
-    /// would have to wake somebody for it. Listeners hear of it from a thread of the domain all the same: the
-    /// caller may hold locks that they take.
+    /// would have to wake somebody for it. Listeners and tasks hear of it from a thread of the domain all the
+    /// same: the caller may hold locks that they take.
     pub(crate) fn write<R>(
         &self,
         participant: &ParticipantSlot,

@@ -3,7 +3,8 @@
 //!
 //! A `write` that waits for room, or a wait for acknowledgements or data, would otherwise wait for what its
 //! own thread is to receive, or to send in time. The same thread notifies listeners of what happens meanwhile
-//! when the batch of datagrams is done that it was in: no listener is called within another.
+//! when the batch of datagrams is done that it was in: no listener is called within another. Tasks are woken
+//! at once, for the listener may wait for what they do.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
@@ -68,6 +69,7 @@ pub(super) fn wait(notify: &Notify, seen: u32, deadline: Option<Instant>) -> Opt
             return Some(notify.wait(seen, deadline));
         }
         let serves = dispatch::deferring_events_within_listener(|| worker.serve(&shared));
+        shared.deferred.wake_tasks();
         if !serves && notify.epoch() == seen {
             let timeout = deadline.map_or(CHECK, |deadline| clock::until(deadline).min(CHECK));
             worker.rest(&shared, notify, seen, timeout);

@@ -143,6 +143,8 @@ impl UserInputs {
                 shared.deferred.notify(shared);
             }
         }
+        // A task that is left with an entity that was deleted has to hear of that.
+        shared.deferred.wake_tasks();
     }
 
     /// Receives until the input had better be handed over.

@@ -9,7 +9,7 @@
 //! participant answers and nothing comes for readers: nobody receives as long as it writes, and each answer
 //! of many would wake it.
 //!
-//! A waiting thread calls no listener: events of that kind are left to a receive thread.
+//! A waiting thread calls no listener and wakes no task: events of that kind are left to a receive thread.
 //!
 //! A sample that comes while such a writer writes is received when it next waits, or after a millisecond;
 //! then the input is taken back, and handed over again only after twice as many acknowledgements in a row, up
