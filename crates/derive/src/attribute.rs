@@ -54,7 +54,7 @@ impl TypeAttributes {
             discriminator_key: false,
             bit_bound: 32,
             proto: syn::parse_quote!(::plainsong::__private),
-            repr_c: input.attrs.iter().any(is_repr_c),
+            repr_c: is_repr_c(&input.attrs),
             plain: false,
         };
         let mut extensibility = None;
@@ -189,8 +189,10 @@ fn each_dds(
         .try_for_each(|attribute| attribute.parse_nested_meta(&mut take))
 }
 
-fn is_repr_c(attribute: &Attribute) -> bool {
-    attribute.path().is_ident("repr") && attribute.parse_args::<Ident>().is_ok_and(|kind| kind == "C")
+fn is_repr_c(attributes: &[Attribute]) -> bool {
+    let mut representations = attributes.iter().filter(|attribute| attribute.path().is_ident("repr"));
+    let is_c = |attribute: &Attribute| attribute.parse_args::<Ident>().is_ok_and(|kind| kind == "C");
+    representations.next().is_some_and(is_c) && representations.next().is_none()
 }
 
 fn attribute_name(meta: &ParseNestedMeta<'_>) -> String {

@@ -122,6 +122,10 @@ pub(crate) fn pod<'a>(ident: &syn::Ident, types: impl Iterator<Item = &'a Type>)
                 ::core::mem::size_of::<T>()
             }
             ::core::assert!(
+                ::core::mem::size_of::<#ident>() > 0,
+                "a plain structure has members that take octets"
+            );
+            ::core::assert!(
                 ::core::mem::size_of::<#ident>() == 0 #(+ #sizes)*,
                 "a plain structure has no padding between its members or behind the last: put larger ones first, and add members \
                  that fill what is left, as `[u8; 4]`"

@@ -51,6 +51,7 @@ fn errors_point_at_the_type_attribute() {
     assert_error("#[dds(key)] struct A;", "A", "are for enums");
     assert_error("#[dds(plain)] struct A { x: u8 }", "A", "the memory of #[repr(C)]");
     assert_error("#[repr(C, packed)] #[dds(plain)] struct A { x: u8 }", "A", "without packed");
+    assert_error("#[repr(C)] #[repr(align(64))] #[dds(plain)] struct A { x: u8 }", "A", "without packed");
     assert_error("#[repr(C)] #[dds(plain, mutable)] struct A { x: u8 }", "A", "say final");
     assert_error("#[repr(C)] #[dds(plain)] struct A {}", "A", "has members");
     assert_error("#[repr(u32)] #[dds(plain)] enum A { B }", "A", "for structures");
