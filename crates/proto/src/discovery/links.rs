@@ -205,7 +205,8 @@ impl Participant {
         }
         let participants = self.links.participants(node);
         participants.iter().for_each(|prefix| self.note_link(*prefix, out));
-        if was_linked {
+        // A process that has ended before there was a link has no socket, either.
+        if was_linked || answer == Err(MemoryRefusal::NoSocket) {
             self.probe_unlinked(now, &participants, out);
         }
     }
