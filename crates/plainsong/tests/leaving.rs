@@ -100,6 +100,37 @@ fn a_process_that_exits_with_all_its_handles_takes_leave() {
     assert!(waited < Duration::from_secs(5), "{waited:?}");
 }
 
+/// On which threads it hears that readers come and go.
+struct Hearing(std::sync::mpsc::Sender<(i32, String)>);
+
+impl DataWriterListener for Hearing {
+    fn on_publication_matched(&self, _: &AnyDataWriter, status: &MatchedStatus) {
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        let _ = self.0.send((status.current_count, thread));
+    }
+}
+
+/// Who serves links must not wait in a listener: what comes by them is announced there.
+#[test]
+#[cfg(target_os = "linux")]
+fn that_a_process_is_gone_is_not_told_on_the_thread_that_serves_links() {
+    if end_as_told() {
+        return;
+    }
+    let domain = fresh_domain();
+    let participant = participant(domain);
+    let writer = writer::<Blob>(&participant, "Leaving", QosSet::writer().keep_all());
+    let (hear, heard) = std::sync::mpsc::channel();
+    writer.set_listener(Some(Arc::new(Hearing(hear))), StatusMask::NONE.with(StatusKind::PublicationMatched));
+    let name = "that_a_process_is_gone_is_not_told_on_the_thread_that_serves_links";
+    let mut child = process(name, domain, "killed");
+    assert_eq!(heard.recv_timeout(PATIENCE).unwrap().0, 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (count, thread) = heard.recv_timeout(PATIENCE).unwrap();
+    assert!(count == 0 && !thread.starts_with("memory-"), "{count} on {thread}");
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn a_process_that_is_killed_holds_up_a_blocked_writer_for_a_moment_only() {

@@ -43,6 +43,10 @@ impl Absent {
         match *self {}
     }
 
+    pub(crate) const fn wake_receiver(&self) {
+        match *self {}
+    }
+
     pub(crate) const fn copied(&self) -> u64 {
         match *self {}
     }

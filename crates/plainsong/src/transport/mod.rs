@@ -408,6 +408,13 @@ impl Transports {
         }
     }
 
+    /// Wakes the thread that receives by memory, if it sleeps.
+    pub(crate) fn wake_receiver(&self) {
+        if let Ok(memory) = &self.memory {
+            memory.wake_receiver();
+        }
+    }
+
     /// Waits until links began, ended, or could not be made, or the transports are closed.
     pub(crate) fn serve_links(&self) -> Vec<LinkChange> {
         self.memory.as_ref().map(Memory::serve).unwrap_or_default()

@@ -64,7 +64,7 @@ impl WakeUp for Alarm {
 
 /// Receives until the transports are closed.
 pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
-    // Whoever serves links receives nothing else: if its listener waits, it waits as an application does.
+    // Who serves links calls no listener, which could wait for what comes by them.
     if !matches!(input.traffic, Traffic::Links) {
         nested_wait::begin(shared, Role::Receive(input));
     }
@@ -73,8 +73,12 @@ pub(crate) fn run(shared: &Arc<Shared>, input: Input) {
         Traffic::User(_) => shared.inputs.run(shared, input),
         Traffic::Links => {
             while !shared.transport.is_closed() {
-                for change in shared.transport.serve_links() {
-                    shared.memory_link(change.node, change.result);
+                let changes = shared.transport.serve_links();
+                let tell = || changes.into_iter().for_each(|it| shared.memory_link(it.node, it.result));
+                let ((), has_deferred) = dispatch::deferring_events(tell);
+                if has_deferred {
+                    shared.deferred.ask();
+                    shared.transport.wake_receiver();
                 }
             }
         }

@@ -458,8 +458,11 @@ impl Control {
 
     /// The peer has hung up: nothing is lent to it any more.
     fn hung_up(&mut self, memory: &Memory, token: u64) {
-        // Not of one that has said why, or that said so before.
-        let node = self.connections.get(&token).and_then(|peer| peer.node);
+        // Also of one by which nothing is sent any more: its process may end later.
+        let node = self.connections.get(&token).and_then(|peer| match &peer.stage {
+            Stage::Closing(link) => Some(link.node()),
+            Stage::Greeting(_) | Stage::Proving(_) | Stage::Linked(_) => peer.node,
+        });
         self.end(memory, token, MemoryRefusal::Ended);
         let link = self.forget(memory, token);
         link.iter().for_each(|link| link.take_all_back());

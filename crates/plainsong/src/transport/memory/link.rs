@@ -92,8 +92,9 @@ struct Sender {
     /// Slabs that the peer was told of, and how many had been retired when this was last looked through.
     told: BTreeSet<u32>,
     retired: u64,
-    /// Since when a payload that is longer than the ring takes has found no chunk, or none that may be lent.
-    starved_since: Option<Instant>,
+    /// Since when a payload that is longer than the ring takes has found no chunk, or none that may be lent,
+    /// and its octets. Shorter ones that do find one say nothing of it.
+    starved: Option<(Instant, usize)>,
 }
 
 /// A region with a chunk that was [lent](Chunk::lend).
@@ -170,7 +171,7 @@ impl Link {
                 releases: ReleaseConsumer::default(),
                 told: BTreeSet::new(),
                 retired: 0,
-                starved_since: None,
+                starved: None,
             }),
 
             own: half.segment,
@@ -243,7 +244,7 @@ impl Link {
                     if pushed.is_err() {
                         sender.lending.release(attachment.slot);
                     }
-                    sender.starved_since = None;
+                    sender.starved.take_if(|(_, octets)| *octets <= payload.len());
                     pushed
                 }
                 None => {
@@ -252,9 +253,9 @@ impl Link {
                 }
             },
         };
-        let begins_to_starve = pushed == Err(PushError::TooLong) && sender.starved_since.is_none();
+        let begins_to_starve = pushed == Err(PushError::TooLong) && sender.starved.is_none();
         if begins_to_starve {
-            sender.starved_since = Some(clock::mono());
+            sender.starved = Some((clock::mono(), payload.map_or(0, Payload::len)));
         }
         if pushed.is_ok() && is_copied {
             self.copied.fetch_add(1, Ordering::Relaxed);
@@ -279,7 +280,7 @@ impl Link {
 
     /// When the link has to end, unless a long payload finds a way before: its peer is reached by UDP then.
     pub(super) fn starved_until(&self) -> Option<Instant> {
-        lock(&self.sender).starved_since?.after(STARVED_MAX)
+        lock(&self.sender).starved?.0.after(STARVED_MAX)
     }
 
     /// Takes back what the peer has let go of, and tells it which slabs are gone.

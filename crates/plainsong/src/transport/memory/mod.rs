@@ -408,6 +408,11 @@ impl Memory {
         Received { from, interface: 0, bytes, attachment: attachment.as_ref() }
     }
 
+    /// Who receives looks around, also if nothing came.
+    pub(super) fn wake_receiver(&self) {
+        self.bell.ring();
+    }
+
     /// The node, if threads that have sent to it may receive that.
     #[inline]
     pub(crate) const fn own_queue(&self) -> Option<NodeId> {

@@ -447,6 +447,22 @@ fn a_node_is_gone_when_it_hung_up_and_nobody_listens_at_its_socket_any_more() {
 }
 
 #[test]
+fn a_node_is_gone_also_when_nothing_was_sent_by_its_link_any_more() {
+    let (one, mut other) = (Node::open(), Node::open());
+    one.link(&other);
+    assert_eq!(other.change(), LinkChange { node: one.id(), result: Ok(()) });
+    // As when long samples find no chunk.
+    let link = Arc::clone(&one.memory.links.load()[0]);
+    link.close();
+    assert_eq!(other.change(), LinkChange { node: one.id(), result: Err(MemoryRefusal::Ended) });
+    other.look(false);
+    let gone = one.id();
+    // What came last is received first.
+    drop((link, one));
+    assert_eq!(other.change(), LinkChange { node: gone, result: Err(MemoryRefusal::ProcessGone) });
+}
+
+#[test]
 fn a_node_that_hung_up_and_still_listens_is_not_gone() {
     let (one, other) = (Node::open(), Node::open());
     one.link(&other);
@@ -616,6 +632,20 @@ fn where_there_is_no_chunk_a_payload_goes_behind_its_message_if_the_ring_takes_i
     one.send_long(&[other.id()], &long(1 << 20));
     assert_eq!((one.memory.unsent(), one.memory.overflows()), (1, 0), "the pool is named, not the ring");
     assert!(one.memory.finds_no_chunk());
+}
+
+#[test]
+fn a_long_payload_that_finds_no_chunk_is_not_forgotten_for_shorter_ones_that_do() {
+    let config = Config { memory_pool_bytes_max: 1 << 20, ..config() };
+    let (one, mut other) = (Node::serve(Node::unserved(&config)), Node::open());
+    one.link(&other);
+    assert!(other.change().result.is_ok());
+    one.send_long(&[other.id()], &long(2 << 20));
+    assert!(one.memory.finds_no_chunk());
+    one.send_long(&[other.id()], &long(20_000));
+    assert!(other.receive_long().region().is_some(), "it found one");
+    assert!(one.memory.finds_no_chunk());
+    assert_eq!(one.change(), LinkChange { node: other.id(), result: Err(MemoryRefusal::PoolUsedUp) });
 }
 
 fn with_pool(bytes_max: u64) -> Node {
