@@ -228,3 +228,17 @@ fn types_of_one_name_are_told_apart_within_one_function_too() {
     })
     .expect("it can be described");
 }
+
+/// A TypeObject would have other labels, and what reads by it would read other members.
+#[test]
+fn a_union_with_labels_that_no_type_object_has_is_not_told() {
+    #[derive(DdsType)]
+    #[dds(crate = "plainsong_proto", union, discriminator = u32)]
+    enum Wide {
+        #[dds(case = 0xffff_ffff)]
+        Number(u8),
+        #[dds(case = 0x8000_0000)]
+        Text(String),
+    }
+    assert_eq!(TypeDescription::of::<Wide>(), None);
+}

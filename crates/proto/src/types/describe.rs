@@ -125,6 +125,13 @@ pub struct CaseDescription {
     pub default: bool,
 }
 
+impl CaseDescription {
+    /// As a TypeObject has them, which has no larger ones.
+    fn labels(&self) -> Option<Vec<i32>> {
+        self.labels.iter().map(|label| i32::try_from(*label).ok()).collect()
+    }
+}
+
 /// Collects the TypeObjects of a type and of those it depends on. Types are told apart as Rust tells them:
 /// several may have one name.
 #[derive(Debug, Default)]
@@ -175,7 +182,7 @@ impl TypeBuilder {
         })
     }
 
-    /// A union; `None` as with structures.
+    /// A union; `None` as with structures, and where a label has more than 32 bits.
     pub fn union(
         &mut self,
         rust_type: TypeId,
@@ -188,19 +195,15 @@ impl TypeBuilder {
         self.once(rust_type, |types| {
             let discriminator = discriminator(types);
             let described: Vec<_> =
-                cases.iter().map(|case| Some((case, types.member(&case.member)?))).collect();
+                cases.iter().map(|case| Some((case, types.member(&case.member)?, case.labels()?))).collect();
             let described: Vec<_> = described.into_iter().collect::<Option<_>>()?;
             let discriminator = discriminator?;
             types.add(name, |complete| {
-                let members = described.iter().map(|(case, ty)| UnionMember {
+                let members = described.iter().map(|(case, ty, labels)| UnionMember {
                     id: case.member.id,
                     flags: case.member.flags() | if case.default { member_flag::DEFAULT } else { 0 },
                     ty: pick(ty, complete),
-                    labels: case
-                        .labels
-                        .iter()
-                        .map(|label| i32::try_from(*label).unwrap_or(i32::MAX))
-                        .collect(),
+                    labels: labels.clone(),
                     name: MemberName::new(case.member.name),
                 });
                 let mut members: Vec<_> = members.collect();
@@ -287,7 +290,8 @@ pub struct TypeDescription {
 }
 
 impl TypeDescription {
-    /// The description of a type; `None` for one that contains itself: such types are matched by name alone.
+    /// The description of a type; `None` for one that contains itself, or that no TypeObject tells: such
+    /// types are matched by name alone.
     #[must_use]
     pub fn of<T: DdsType>() -> Option<Self> {
         Self::of_with_value_bytes::<T>().0
