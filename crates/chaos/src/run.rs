@@ -31,6 +31,8 @@ const SURVIVING: [Role; 3] =
 const VICTIMS: usize = 6;
 /// So long a killed process is remembered if nothing tells of its death.
 const LEASE_MS: u64 = 4_000;
+/// What shared memory is not used for so long is given back, and a moment.
+const GIVEN_BACK: Duration = Duration::from_millis(3_500);
 /// How long a busy machine may take for what takes a moment.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two questions.
@@ -73,7 +75,7 @@ pub(crate) fn run(plan: &Plan) -> Result<bool, String> {
     let mut run = Run::new(plan)?;
     let warm_up = WARM_UP_KILLS.min(plan.kills);
     run.kill_some(warm_up)?;
-    let before = run.settle();
+    let before = run.settle_down();
     let begin = Instant::now();
     run.survivors.iter_mut().for_each(|member| member.tell("go"));
     let killed = run.verdict.kills();
@@ -233,6 +235,24 @@ impl Run {
             }
         }
         self.survivors.iter().map(Member::holds).collect()
+    }
+
+    /// The same, until memory that is given back in time is given back.
+    fn settle_down(&mut self) -> Vec<Holds> {
+        let end = Instant::now() + PATIENCE / 2;
+        let (mut held, mut since) = (self.settle(), Instant::now());
+        while since.elapsed() < GIVEN_BACK && Instant::now() < end {
+            std::thread::sleep(ASK_PAUSE * 4);
+            let now = self.settle();
+            let gives = |(before, now): (&Holds, &Holds)| {
+                now.descriptors < before.descriptors || now.shared_mappings < before.shared_mappings
+            };
+            if held.iter().zip(&now).any(gives) {
+                since = Instant::now();
+            }
+            held = now;
+        }
+        held
     }
 
     /// The same again, until they hold what they held before: memory is given back in time.
