@@ -26,7 +26,7 @@ const BYTES: [usize; 4] = [16, 1_000, 20_000, 300_000];
 /// A user that is not root.
 const SOMEBODY: &str = "12345";
 
-const BY_MEMORY: &str = "memory to 1 readers of this host";
+const BY_MEMORY: &str = "memory to 1 reader of this host";
 
 /// Where a process runs.
 #[derive(Clone, Copy)]
