@@ -9,8 +9,8 @@ use plainsong_proto::payload::Payload;
 use plainsong_proto::status::{StatusKind, StatusMask};
 
 use crate::base::fork;
+use crate::base::large_stack::on_fitting_stack;
 use crate::base::locks::{lock, read, write};
-use crate::base::room::within;
 use crate::error::{BadParameter, Error, OutOfResources, Result};
 use crate::runtime::dispatch;
 use crate::runtime::notify::Notify;
@@ -27,8 +27,8 @@ pub(crate) fn key_value<T: DdsType>(
         let value = if T::KEYED { cdr::key_from_payload(key.as_slice()).ok() } else { Some(T::initial()) };
         value.map(Box::new)
     };
-    let value =
-        within::<T, _>(value_bytes, decode).map_err(|room| OutOfResources::stack(describe(), room))?;
+    let value = on_fitting_stack::<T, _>(value_bytes, decode)
+        .map_err(|no_stack| OutOfResources::stack(describe(), no_stack))?;
     Ok(*value.ok_or_else(unknown)?)
 }
 

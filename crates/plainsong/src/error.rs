@@ -13,7 +13,7 @@ use plainsong_proto::writer::ReaderBehind;
 use thiserror::Error;
 
 use crate::base::config::ConfigError;
-use crate::base::room::NoRoom;
+use crate::base::large_stack::NoStack;
 use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.
@@ -464,7 +464,7 @@ pub enum OutOfResources {
 }
 
 impl OutOfResources {
-    pub(crate) const fn stack(entity: String, NoRoom(octets): NoRoom) -> Self {
+    pub(crate) const fn stack(entity: String, NoStack(octets): NoStack) -> Self {
         Self::Stack { entity, octets }
     }
 }

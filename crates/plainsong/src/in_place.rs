@@ -9,7 +9,7 @@ use plainsong_proto::reader::{Access, CachedSample};
 use plainsong_proto::sample_info::SampleInfo;
 use plainsong_proto::time::Duration;
 
-use crate::base::room::within;
+use crate::base::large_stack::on_fitting_stack;
 use crate::data_reader::DataReader;
 use crate::error::Result;
 use crate::read_options::ReadOptions;
@@ -101,7 +101,11 @@ fn aligned_copy<T: DdsType>(payload: &Payload) -> Option<Payload> {
 /// A long value takes as much of the stack, and those in place shall not.
 fn decoded<T: DdsType>(payload: &Payload) -> std::result::Result<Box<T>, Malformed> {
     let decode = || cdr::from_shared_payload(payload).map(Box::new);
-    if is_plain::<T>() { within::<T, _>(0, decode).unwrap_or(Err(Malformed::TooLarge)) } else { decode() }
+    if is_plain::<T>() {
+        on_fitting_stack::<T, _>(0, decode).unwrap_or(Err(Malformed::TooLarge))
+    } else {
+        decode()
+    }
 }
 
 impl<T: DdsType + fmt::Debug> fmt::Debug for SampleRef<T> {

@@ -7,8 +7,8 @@ use plainsong_proto::cdr::DdsType;
 use plainsong_proto::filter::{Filter, PayloadFilter};
 use plainsong_proto::sample_info::Selector;
 
+use crate::base::large_stack::on_fitting_stack;
 use crate::base::locks::{read, write};
-use crate::base::room::within;
 use crate::condition::Condition;
 use crate::content_filtered_topic::refused;
 use crate::data_reader::{DataReader, ReaderInner};
@@ -70,8 +70,8 @@ impl Query {
                 (left, right) => left.is_some().cmp(&right.is_some()),
             });
         };
-        within::<T, _>(0, sort)
-            .map_err(|no_room| OutOfResources::stack(self.reader.describe(), no_room).into())
+        on_fitting_stack::<T, _>(0, sort)
+            .map_err(|no_stack| OutOfResources::stack(self.reader.describe(), no_stack).into())
     }
 }
 

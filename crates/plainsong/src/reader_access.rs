@@ -7,7 +7,7 @@ use plainsong_proto::malformed::Malformed;
 use plainsong_proto::reader::{Access, CachedSample, Fetch};
 use plainsong_proto::sample_info::{InstanceSelector, SampleState, Selector};
 
-use crate::base::room::{VALUE_BYTES_MAX, with_room};
+use crate::base::large_stack::{VALUE_BYTES_MAX, on_large_stack};
 use crate::condition::Condition;
 use crate::data_reader::{DataReader, ReaderInner};
 use crate::error::{BadParameter, PreconditionNotMet, Result};
@@ -131,7 +131,7 @@ impl ReaderInner {
         if cached.is_empty() {
             return Vec::new();
         }
-        with_room(self.value_bytes.max(S::VALUE_BYTES), || samples.store(cached))
+        on_large_stack(self.value_bytes.max(S::VALUE_BYTES), || samples.store(cached))
             .unwrap_or_else(|_| (0..cached.len()).map(|at| (at, Malformed::TooLarge)).collect())
     }
 

@@ -9,7 +9,7 @@ use plainsong_proto::payload::COPIED_BYTES_MAX;
 use plainsong_proto::reader::{CachedSample, rank_together};
 pub use plainsong_proto::sample_info::{InstanceState, SampleInfo, SampleState, ViewState};
 
-use crate::base::room::within;
+use crate::base::large_stack::on_fitting_stack;
 
 /// So many samples of a buffer keep their memory when it is cleared.
 const PLACES_KEPT: usize = 4_096;
@@ -152,7 +152,7 @@ fn settle_typed<T: Send>(samples: &mut [Sample<T>], grouped: bool) {
         return settle(false);
     }
     // Sorting moves values by way of the stack. Without room for them they stay as they are.
-    if within::<T, _>(0, || settle(true)).is_err() {
+    if on_fitting_stack::<T, _>(0, || settle(true)).is_err() {
         settle(false);
     }
 }

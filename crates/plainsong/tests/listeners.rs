@@ -169,7 +169,7 @@ fn a_rejected_sample_is_told_once_although_it_is_sent_again() {
     assert_eq!(notes.rejected.lock().unwrap().len(), 1);
 }
 
-/// Whoever receives: the thread that writes leaves to the receive thread what comes after what a listener is
+/// Where the thread that writes receives, it leaves to the receive thread what comes after what a listener is
 /// to hear of.
 #[test]
 fn a_listener_hears_of_each_sample_before_the_next_replaces_it() {

@@ -3,9 +3,9 @@
 pub(crate) mod clock;
 pub mod config;
 pub(crate) mod fork;
+pub(crate) mod large_stack;
 mod limits;
 pub(crate) mod locks;
 pub(crate) mod process;
-pub(crate) mod room;
 pub(crate) mod sync;
 pub(crate) mod trace;

@@ -11,8 +11,8 @@ use plainsong_proto::time::Duration;
 use super::Condition as Where;
 use super::join::{AnyRow, Join, Plan};
 use crate::base::clock;
+use crate::base::large_stack::on_fitting_stack;
 use crate::base::locks::lock;
-use crate::base::room::within;
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::entity::{EntityCore, ListenerSlot};
@@ -52,8 +52,8 @@ impl<T: DdsType> Source for TypedSource<T> {
         let samples = self.0.take()?;
         let row = |Sample { data, info }| (data.map(|data: T| -> AnyRow { Box::new(data) }), info);
         // Boxing moves values by way of the stack.
-        let rows = within::<T, Vec<_>>(0, move || samples.into_iter().map(row).collect())
-            .map_err(|no_room| OutOfResources::stack(self.0.inner().describe(), no_room))?;
+        let rows = on_fitting_stack::<T, Vec<_>>(0, move || samples.into_iter().map(row).collect())
+            .map_err(|no_stack| OutOfResources::stack(self.0.inner().describe(), no_stack))?;
         rows.into_iter().for_each(|(row, info)| each(row, &info));
         Ok(())
     }

@@ -383,14 +383,14 @@ impl Transports {
         self.memory.as_ref().is_ok_and(Memory::finds_no_chunk)
     }
 
+    /// Long payloads that were not sent by memory for want of room in it.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.memory.as_ref().map_or(0, Memory::unsent)
+    }
+
     /// Long payloads that were copied although memory is shared.
     pub(crate) fn copied(&self) -> u64 {
         self.memory.as_ref().map_or(0, Memory::copied)
-    }
-
-    /// How often that was so.
-    pub(crate) fn unsent(&self) -> u64 {
-        self.memory.as_ref().map_or(0, Memory::unsent)
     }
 
     /// As what this process sends to itself, if threads that have sent something may receive it: see

@@ -32,8 +32,8 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const CONNECTIONS_MAX: usize = 512;
 /// So long after a peer has hung up it is looked whether its process has ended: first, and then, so often,
 /// after twice as long.
-const DOUBT_FIRST: Duration = Duration::from_micros(500);
-const DOUBT_LOOKS: u32 = 7;
+const ENDED_CHECK_FIRST: Duration = Duration::from_micros(500);
+const ENDED_CHECKS: u32 = 7;
 /// Messages of one connection that are received before others have their turn.
 const MESSAGES_MAX: usize = 16;
 
@@ -50,7 +50,7 @@ pub(super) struct Control {
     /// Nodes that are to be reached, and when that is given up.
     wanted: BTreeMap<NodeId, Instant>,
     /// Nodes that hung up without a word.
-    doubted: Vec<Doubt>,
+    suspected: Vec<Suspect>,
     changes: Vec<LinkChange>,
     /// When who connects is accepted again; `None`: now.
     next_accept: Option<Instant>,
@@ -73,11 +73,11 @@ struct Peer {
 }
 
 /// A node whose process may have ended: it is gone if nobody listens at its socket any more.
-struct Doubt {
+struct Suspect {
     node: NodeId,
     /// What came by it is received first.
     link: Option<Arc<Link>>,
-    looks: u32,
+    checks: u32,
     next: Instant,
 }
 
@@ -126,7 +126,7 @@ impl Control {
             connections: BTreeMap::new(),
             next_token: FIRST_CONNECTION,
             wanted: BTreeMap::new(),
-            doubted: Vec::new(),
+            suspected: Vec::new(),
             changes: Vec::new(),
             next_accept: None,
             spare: WaitSet::new().ok(),
@@ -190,8 +190,8 @@ impl Control {
     fn next_timeout(&self) -> Option<Instant> {
         let others = self.next_trim.into_iter().chain(self.next_accept).chain(self.next_starved);
         let greetings = self.connections.values().filter_map(|peer| peer.until);
-        let doubts = self.doubted.iter().map(|doubt| doubt.next);
-        greetings.chain(self.wanted.values().copied()).chain(doubts).chain(others).min()
+        let suspects = self.suspected.iter().map(|suspect| suspect.next);
+        greetings.chain(self.wanted.values().copied()).chain(suspects).chain(others).min()
     }
 
     fn report(&mut self, node: NodeId, result: Result<(), MemoryRefusal>) {
@@ -468,27 +468,27 @@ impl Control {
         link.iter().for_each(|link| link.take_all_back());
         let has_other = |node| self.connections.values().any(|other| other.node == Some(node));
         if let Some(node) = node.filter(|node| !has_other(*node)) {
-            self.doubted.push(Doubt { node, link, looks: 0, next: clock::mono() });
+            self.suspected.push(Suspect { node, link, checks: 0, next: clock::mono() });
         }
     }
 
     /// Which of the nodes that hung up are gone with their processes. Of one that is not the participants
     /// are asked whether they are there, as of one that is told to share no memory any more.
     fn find_gone(&mut self, memory: &Memory, now: Instant) {
-        let doubted = std::mem::take(&mut self.doubted);
-        for mut doubt in doubted {
-            let is_due = doubt.next <= now;
-            let is_drained = doubt.link.as_ref().is_none_or(|link| link.is_drained());
-            if is_due && is_drained && !Connection::has_listener(memory.domain(), doubt.node) {
-                self.report(doubt.node, Err(MemoryRefusal::ProcessGone));
+        let suspected = std::mem::take(&mut self.suspected);
+        for mut suspect in suspected {
+            let is_due = suspect.next <= now;
+            let is_drained = suspect.link.as_ref().is_none_or(|link| link.is_drained());
+            if is_due && is_drained && !Connection::has_listener(memory.domain(), suspect.node) {
+                self.report(suspect.node, Err(MemoryRefusal::ProcessGone));
                 continue;
             }
             if is_due {
-                doubt.next = clock::deadline(DOUBT_FIRST * (1 << doubt.looks)).unwrap_or(now);
-                doubt.looks += 1;
+                suspect.next = clock::deadline(ENDED_CHECK_FIRST * (1 << suspect.checks)).unwrap_or(now);
+                suspect.checks += 1;
             }
-            if doubt.looks < DOUBT_LOOKS && !self.is_linked(doubt.node) {
-                self.doubted.push(doubt);
+            if suspect.checks < ENDED_CHECKS && !self.is_linked(suspect.node) {
+                self.suspected.push(suspect);
             }
         }
     }

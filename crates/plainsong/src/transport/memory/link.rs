@@ -173,7 +173,6 @@ impl Link {
                 retired: 0,
                 starved: None,
             }),
-
             own: half.segment,
             receiver: Mutex::new(Incoming { ring: RingConsumer::new(header.ring_bytes), pending: None }),
             slabs: Mutex::new(PeerSlabs::new(PEER_SLAB_BYTES_MAX)),

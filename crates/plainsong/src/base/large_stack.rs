@@ -15,11 +15,14 @@ const STACK_BYTES: usize = 1 << 20;
 /// them.
 ///
 /// # Errors
-/// [`NoRoom`]
+/// [`NoStack`]
 #[inline]
-pub(crate) fn within<T, R: Send>(value_bytes: usize, work: impl FnOnce() -> R + Send) -> Result<R, NoRoom> {
+pub(crate) fn on_fitting_stack<T, R: Send>(
+    value_bytes: usize,
+    work: impl FnOnce() -> R + Send,
+) -> Result<R, NoStack> {
     if const { size_of::<T>() > VALUE_BYTES_MAX } || value_bytes > VALUE_BYTES_MAX {
-        with_room(value_bytes.max(size_of::<T>()), work)
+        on_large_stack(value_bytes.max(size_of::<T>()), work)
     } else {
         Ok(work())
     }
@@ -27,19 +30,22 @@ pub(crate) fn within<T, R: Send>(value_bytes: usize, work: impl FnOnce() -> R + 
 
 /// There is no memory for a stack of so many octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NoRoom(pub(crate) usize);
+pub(crate) struct NoStack(pub(crate) usize);
 
 /// Does `work`, which has values of so many octets on the stack, on a thread of its own.
 ///
 /// # Errors
-/// [`NoRoom`]
+/// [`NoStack`]
 #[cold]
 #[inline(never)]
-pub(crate) fn with_room<R: Send>(value_bytes: usize, work: impl FnOnce() -> R + Send) -> Result<R, NoRoom> {
+pub(crate) fn on_large_stack<R: Send>(
+    value_bytes: usize,
+    work: impl FnOnce() -> R + Send,
+) -> Result<R, NoStack> {
     let stack_bytes = value_bytes.saturating_mul(COPIES_MAX).saturating_add(STACK_BYTES);
     thread::scope(|scope| {
         let large = thread::Builder::new().name("large-values".to_owned()).stack_size(stack_bytes);
-        let thread = large.spawn_scoped(scope, work).map_err(|_| NoRoom(stack_bytes))?;
+        let thread = large.spawn_scoped(scope, work).map_err(|_| NoStack(stack_bytes))?;
         Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
@@ -52,10 +58,13 @@ mod tests {
 
     #[test]
     fn large_values_have_room_and_what_has_none_is_told() {
-        let last = within::<[u64; CELLS], _>(0, || *[7_u64; CELLS].last().unwrap_or(&0));
+        let last = on_fitting_stack::<[u64; CELLS], _>(0, || *[7_u64; CELLS].last().unwrap_or(&0));
         assert_eq!(last, Ok(7));
-        assert_eq!(within::<u64, _>(8, thread::current).map(|it| it.id()), Ok(thread::current().id()));
+        assert_eq!(
+            on_fitting_stack::<u64, _>(8, thread::current).map(|it| it.id()),
+            Ok(thread::current().id())
+        );
         let bytes = 1 << 50;
-        assert_eq!(with_room(bytes, || ()), Err(NoRoom(bytes * COPIES_MAX + STACK_BYTES)));
+        assert_eq!(on_large_stack(bytes, || ()), Err(NoStack(bytes * COPIES_MAX + STACK_BYTES)));
     }
 }
