@@ -31,6 +31,11 @@ impl Random {
     pub(crate) const fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
+
+    #[cfg(test)]
+    pub(crate) const fn permille(&mut self, permille: u64) -> bool {
+        permille > 0 && self.below(1_000) < permille
+    }
 }
 
 /// A seed that is another one each time.
