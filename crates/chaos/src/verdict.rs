@@ -18,6 +18,9 @@ const GRACE_NS: u64 = 100_000_000;
 const MEMORY_BYTES: u64 = 12 << 20;
 /// Descriptors that it may hold more: threads that wait make one with their first wait, and keep it.
 const DESCRIPTORS: u64 = 4;
+/// Mappings of shared memory that it may hold more: the pool of each survivor may have grown by a slab that
+/// is in use.
+const SHARED_MAPPINGS: u64 = 3;
 /// How violations end that say how long something took.
 const STALL: &str = " (stall)";
 /// Violations that are printed.
@@ -215,7 +218,7 @@ pub(crate) fn more(before: &Holds, after: &Holds) -> Option<String> {
     let counts = [
         ("descriptors", before.descriptors + DESCRIPTORS, after.descriptors),
         ("threads", before.threads, after.threads),
-        ("shared mappings", before.shared_mappings, after.shared_mappings),
+        ("shared mappings", before.shared_mappings + SHARED_MAPPINGS, after.shared_mappings),
     ];
     let (what, most, after) = counts.into_iter().find(|(_, most, after)| after > most)?;
     Some(format!("{what}, {after} instead of {most} at most"))
@@ -267,6 +270,7 @@ mod tests {
         let opened = Holds { descriptors: 12, ..before };
         assert_eq!(more(&before, &opened).unwrap(), "descriptors, 12 instead of 11 at most");
         assert_eq!(more(&opened, &before), None);
-        assert!(more(&before, &Holds { shared_mappings: 1, ..before }).is_some());
+        assert_eq!(more(&before, &Holds { shared_mappings: 3, ..before }), None);
+        assert!(more(&before, &Holds { shared_mappings: 4, ..before }).is_some());
     }
 }

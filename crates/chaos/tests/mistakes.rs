@@ -2,6 +2,11 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 use std::process::{Command, Output};
+use std::sync::{PoisonError, RwLock};
+
+/// A run that must pass has the machine for itself: ten of them at once are ninety processes, of which some
+/// do not run for seconds, and what they hold depends on when they do. One that must fail may share it.
+static MACHINE: RwLock<()> = RwLock::new(());
 
 /// Kills some; how long a stall is says nothing here, on a machine that does other things.
 fn chaos(arguments: &[&str]) -> Output {
@@ -11,6 +16,7 @@ fn chaos(arguments: &[&str]) -> Output {
 
 /// It fails, and says why.
 fn expect_violation(mistake: &str, stall_ms: &str, words: &str) {
+    let _shared = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
     let output = chaos(&["--mistake", mistake, "--stall-ms", stall_ms]);
     let text = String::from_utf8_lossy(&output.stdout);
     let is_named = text.lines().any(|line| line.starts_with("VIOLATION") && line.contains(words));
@@ -19,6 +25,7 @@ fn expect_violation(mistake: &str, stall_ms: &str, words: &str) {
 
 #[test]
 fn nobody_who_lives_on_notices_that_others_are_killed() {
+    let _alone = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
     let output = chaos(&["--stall-ms", "5000"]);
     let [text, errors] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     assert!(output.status.success() && errors.is_empty(), "{}: {text}{errors}", output.status);
