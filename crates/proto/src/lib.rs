@@ -4,6 +4,7 @@
 //! Its callers own all of that: the `plainsong` crate for real networks, the simulator for tests.
 #![deny(unsafe_code)]
 
+pub mod atomic;
 pub mod backoff;
 pub mod cdr;
 mod copying;

@@ -42,6 +42,7 @@ pub const GROUPS: &[Group] = &[
     discovery::PARTICIPANTS,
     discovery::ENDPOINTS,
     memory::MEMORY,
+    atomic::ATOMIC,
 ];
 
 /// A value in its unit as its type has it.
@@ -85,6 +86,7 @@ macro_rules! rows {
     };
 }
 
+pub mod atomic;
 pub mod discovery;
 pub mod memory;
 pub mod reader;

@@ -1,0 +1,294 @@
+//! What a voter does for a group: it collects what members report, and proposes how their epoch ends.
+//!
+//! Several voters may propose; the decider takes one. A proposal is made of the last reports of members that
+//! have stopped, so that any of them is safe: a voter that knows less proposes a worse one, not a wrong one.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::atomic::message::{Join, Message};
+use crate::atomic::view::{Decision, Joiner, Place, Ranks, Report, View, Voters, decide};
+use crate::atomic::{Destination, MEMBERS_MAX, MemberId};
+use crate::time::{Duration, Instant};
+use crate::tuning::atomic::{
+    DECISIONS_KEPT, JOIN_FORGOTTEN, JOINERS_WITHIN, PROPOSER_PAUSE, REPORTS_WITHIN, WEDGE_AGAIN,
+};
+
+/// What a voter asks of its driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Proposal<B> {
+    /// Send a message.
+    Send(Destination, Message<B>),
+    /// Let this be decided, if nothing else is for the same epoch.
+    Propose(Arc<Decision>),
+}
+
+/// The first members of a group that voters make.
+#[derive(Clone, Copy, Debug)]
+pub struct Bootstrap {
+    /// So many must wish to join.
+    pub members: usize,
+    /// Of which instance the group will be.
+    pub instance: u64,
+}
+
+/// One voter of a group.
+#[derive(Clone, Debug)]
+pub struct Coordinator {
+    voters: Voters,
+    /// How many voters come before this one.
+    order: usize,
+    bootstrap: Option<Bootstrap>,
+    config: u64,
+    view: Option<Arc<View>>,
+    reports: BTreeMap<MemberId, Report>,
+    joiners: BTreeMap<MemberId, Wish>,
+    since: Option<Instant>,
+    joining_since: Option<Instant>,
+    due: Option<Instant>,
+    wedge_due: Option<Instant>,
+    decisions: VecDeque<Arc<Decision>>,
+}
+
+#[derive(Clone, Debug)]
+struct Wish {
+    join: Join,
+    heard: Instant,
+}
+
+impl Coordinator {
+    /// A voter, which comes after so many others; `config` is the digest that members must have, 0 for any.
+    #[must_use]
+    pub const fn new(voters: Voters, order: usize, bootstrap: Option<Bootstrap>, config: u64) -> Self {
+        Self {
+            voters,
+            order,
+            bootstrap,
+            config,
+            view: None,
+            reports: BTreeMap::new(),
+            joiners: BTreeMap::new(),
+            since: None,
+            joining_since: None,
+            due: None,
+            wedge_due: None,
+            decisions: VecDeque::new(),
+        }
+    }
+
+    /// The newest view that it knows.
+    #[must_use]
+    pub fn view(&self) -> Option<&Arc<View>> {
+        self.view.as_ref()
+    }
+
+    /// How many voters come before it from now on.
+    pub const fn set_order(&mut self, order: usize) {
+        self.order = order;
+    }
+
+    /// Something was decided, here or as others say.
+    pub fn on_decided<B>(&mut self, decision: &Arc<Decision>, out: &mut Vec<Proposal<B>>) {
+        let is_new = self.view.as_ref().is_none_or(|view| {
+            view.epoch < decision.next.epoch && view.instance == decision.next.instance
+                || decision.next.instance < view.instance
+        });
+        if !is_new {
+            return;
+        }
+        if self.decisions.len() == DECISIONS_KEPT {
+            self.decisions.pop_front();
+        }
+        self.decisions.push_back(Arc::clone(decision));
+        self.adopt(&decision.next);
+        out.push(Proposal::Send(Destination::Group, Message::NewView(Arc::clone(decision))));
+    }
+
+    /// The view is the newest: all that concerned older ones is done.
+    pub fn adopt(&mut self, view: &View) {
+        if self.view.as_ref().is_some_and(|it| it.instance == view.instance && it.epoch >= view.epoch) {
+            return;
+        }
+        self.view = Some(Arc::new(view.clone()));
+        self.reports.clear();
+        self.joiners.retain(|id, _| view.rank_of(*id).is_none());
+        self.since = None;
+        self.joining_since = None;
+        self.due = None;
+        self.wedge_due = None;
+    }
+
+    /// Takes what a member says.
+    pub fn on_message<B>(&mut self, now: Instant, message: &Message<B>, out: &mut Vec<Proposal<B>>) {
+        match message {
+            Message::Report { instance, report } => self.on_report(now, *instance, report, out),
+            Message::Join(join) => self.on_join(now, join),
+            Message::AskView { from, epoch } => self.answer(*from, *epoch, out),
+            _ => {}
+        }
+    }
+
+    fn on_report<B>(&mut self, now: Instant, instance: u64, report: &Report, out: &mut Vec<Proposal<B>>) {
+        let Some(view) = &self.view else { return };
+        if view.instance != instance {
+            return;
+        }
+        if report.epoch < view.epoch {
+            self.answer(report.id, report.epoch, out);
+            return;
+        }
+        let is_sound = report.epoch == view.epoch
+            && report.holds.len() == view.members.len()
+            && view.rank_of(report.id).is_some();
+        if !is_sound {
+            return;
+        }
+        // What a member holds is final; whom it hears is not.
+        match self.reports.get_mut(&report.id) {
+            Some(known) => {
+                known.hears = report.hears;
+                known.accuses.0 |= report.accuses.0;
+            }
+            None => {
+                self.reports.insert(report.id, report.clone());
+            }
+        }
+        self.since.get_or_insert(now);
+        self.due = Some(now);
+    }
+
+    fn on_join(&mut self, now: Instant, join: &Join) {
+        let is_known = self.joiners.contains_key(&join.from);
+        let is_other = self.config != 0 && join.config != self.config;
+        if is_other || !is_known && self.joiners.len() >= 2 * MEMBERS_MAX {
+            return;
+        }
+        self.joiners.insert(join.from, Wish { join: join.clone(), heard: now });
+        self.due = Instant::earliest([self.due, Some(now)]);
+    }
+
+    fn answer<B>(&self, who: MemberId, epoch: u64, out: &mut Vec<Proposal<B>>) {
+        let Some(view) = &self.view else { return };
+        if view.epoch <= epoch {
+            return;
+        }
+        let known = self.decisions.iter().find(|it| it.base == epoch && epoch > 0);
+        let answer = match known {
+            Some(decision) => Message::NewView(Arc::clone(decision)),
+            None => Message::Current(Arc::clone(view)),
+        };
+        out.push(Proposal::Send(Destination::Member(who), answer));
+    }
+
+    /// When [`Self::tick`] is to be called next.
+    #[must_use]
+    pub const fn next_deadline(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Time has passed.
+    pub fn tick<B>(&mut self, now: Instant, out: &mut Vec<Proposal<B>>) {
+        if self.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.joiners.retain(|_, wish| now.since(wish.heard) < JOIN_FORGOTTEN);
+        self.due = None;
+        let Some(view) = self.view.clone() else {
+            self.make_group(now, out);
+            return;
+        };
+        if !self.reports.is_empty() {
+            self.end_epoch(now, &view, out);
+        } else if self.ready(&view).next().is_some() {
+            let since = *self.joining_since.get_or_insert(now);
+            let begin = since.after(JOINERS_WITHIN).and_then(|it| it.after(self.pause())).unwrap_or(now);
+            if now < begin {
+                self.due = Some(begin);
+                return;
+            }
+            // Reports are what comes of it.
+            if self.wedge_due.is_none_or(|due| due <= now) {
+                self.wedge_due = now.after(WEDGE_AGAIN);
+                let wedge = Message::Wedge { instance: view.instance, epoch: view.epoch };
+                out.push(Proposal::Send(Destination::Group, wedge));
+            }
+            self.due = self.wedge_due;
+        } else {
+            self.joining_since = None;
+            self.due = (!self.joiners.is_empty()).then(|| now.after(JOIN_FORGOTTEN)).flatten();
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        Duration(PROPOSER_PAUSE.0.saturating_mul(self.order as i64))
+    }
+
+    /// Those who may be taken in.
+    fn ready(&self, view: &View) -> impl Iterator<Item = Joiner> {
+        // Of one participant the last life counts.
+        let last =
+            |id: MemberId| !self.joiners.keys().any(|it| it.prefix == id.prefix && it.nonce > id.nonce);
+        let is_there = move |id: MemberId| view.members.iter().any(|it| it.id.prefix == id.prefix);
+        self.joiners.iter().filter_map(move |(id, wish)| {
+            let hears_all = view.members.iter().all(|it| wish.join.hears.contains(&it.id));
+            let is_ready = wish.join.ready && hears_all && !is_there(*id) && last(*id);
+            is_ready.then_some(Joiner { id: *id, caught_up: wish.join.caught_up })
+        })
+    }
+
+    fn end_epoch<B>(&mut self, now: Instant, view: &View, out: &mut Vec<Proposal<B>>) {
+        let Some(since) = self.since else { return };
+        let mut reported = Ranks::default();
+        let mut heard = Ranks::default();
+        for report in self.reports.values() {
+            if let Some(rank) = view.rank_of(report.id) {
+                reported.add(rank);
+            }
+            heard.0 |= report.hears.0;
+        }
+        let has_all = heard.and(view.ranks()).without(reported).is_empty();
+        let begin = if has_all { Some(since) } else { since.after(REPORTS_WITHIN) };
+        let begin = begin.and_then(|it| it.after(self.pause())).unwrap_or(now);
+        if now < begin {
+            self.due = Some(begin);
+            return;
+        }
+        self.due = now.after(REPORTS_WITHIN);
+        let reports: Vec<Report> = self.reports.values().cloned().collect();
+        // Who joins by surprise in an epoch that ends badly is taken in, too, if it hears those who go on.
+        let joiners: Vec<Joiner> = self.ready(view).collect();
+        if let Some(decision) = decide(view, &reports, &joiners, &self.voters) {
+            out.push(Proposal::Propose(Arc::new(decision)));
+        }
+    }
+
+    /// The first epoch, of those who wish to join, once they are enough.
+    fn make_group<B>(&mut self, now: Instant, out: &mut Vec<Proposal<B>>) {
+        let Some(bootstrap) = self.bootstrap else { return };
+        let ids: Vec<MemberId> = self.joiners.keys().copied().take(MEMBERS_MAX).collect();
+        if ids.is_empty() {
+            return;
+        }
+        let since = *self.since.get_or_insert(now);
+        let begin = since.after(JOINERS_WITHIN).and_then(|it| it.after(self.pause())).unwrap_or(now);
+        if ids.len() < bootstrap.members || now < begin {
+            self.due = now.after(JOINERS_WITHIN);
+            return;
+        }
+        let members: Vec<Place> = ids.into_iter().map(|id| Place { id, caught_up: true }).collect();
+        let none = View {
+            instance: bootstrap.instance,
+            epoch: 0,
+            members: Vec::new(),
+            voters: Vec::new(),
+            voters_since: 0,
+            base_position: 0,
+            base_clock: 0,
+        };
+        let (voters, voters_since) = self.voters.of(&none, &members);
+        let next = View { epoch: 1, members, voters, voters_since, ..none };
+        let decision = Decision { base: 0, cut: Vec::new(), incumbents: Ranks::default(), next };
+        self.due = now.after(REPORTS_WITHIN);
+        out.push(Proposal::Propose(Arc::new(decision)));
+    }
+}

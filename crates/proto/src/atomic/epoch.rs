@@ -1,0 +1,381 @@
+//! One epoch of one member: what it holds, what the others have, and what may be delivered.
+//!
+//! An entry is delivered when all members vouch for it, and nobody can still send one that comes before:
+//! stamps of a lane grow, each member's clock passes the stamps that it receives, and rows tell the clocks.
+//! Entries with one stamp follow the ranks of their senders.
+
+use crate::atomic::lane::Lane;
+use crate::atomic::message::Row;
+use crate::atomic::view::{Ranks, View};
+use crate::atomic::{Body, EntryHeader};
+use crate::time::Instant;
+
+/// How far a stamp may be ahead: a clock grows by one with each entry, so that no sound one jumps like this.
+const CLOCK_JUMP_MAX: u64 = 1 << 32;
+/// Digests of so many of the last positions are remembered, to compare with rows of members that are behind.
+const DIGESTS_KEPT: usize = 256;
+
+/// What is known of one member.
+#[derive(Clone, Debug)]
+struct Peer {
+    acked: Vec<u64>,
+    position: u64,
+    /// (position, digest) that it told and this member has not reached.
+    ahead: Option<(u64, u64)>,
+    closing: u64,
+    heard: Instant,
+    hears: Ranks,
+    /// When what it vouches for last grew, or when it last vouched for all that is known.
+    progress: Instant,
+}
+
+/// An epoch, as one of its members sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Epoch<B> {
+    pub(crate) view: View,
+    pub(crate) rank: usize,
+    pub(crate) clock: u64,
+    pub(crate) position: u64,
+    pub(crate) digest: u64,
+    /// Of the epoch before, when it ended; 0 if this member was not there.
+    pub(crate) closing: u64,
+    /// Others have delivered something else.
+    pub(crate) diverged: Ranks,
+    lanes: Vec<Lane<B>>,
+    peers: Vec<Peer>,
+    digests: std::collections::VecDeque<(u64, u64)>,
+    /// Entries of each lane that are vouched for.
+    acked: Vec<u64>,
+    /// Only what is durable is vouched for.
+    is_durable: bool,
+}
+
+/// What came of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is the next of its lane.
+    Next,
+    /// It was there.
+    Again,
+    /// It cannot be: numbers are missing, or its stamp.
+    Impossible,
+}
+
+impl<B: Body> Epoch<B> {
+    pub(crate) fn new(view: View, rank: usize, now: Instant, is_durable: bool) -> Self {
+        let count = view.members.len();
+        let clock = view.base_clock;
+        let peer = Peer {
+            acked: vec![0; count],
+            position: view.base_position,
+            ahead: None,
+            closing: 0,
+            heard: now,
+            hears: view.ranks(),
+            progress: now,
+        };
+        Self {
+            rank,
+            clock,
+            position: view.base_position,
+            digest: first_digest(&view),
+            closing: 0,
+            diverged: Ranks::default(),
+            lanes: (0..count).map(|_| Lane::new(clock)).collect(),
+            peers: vec![peer; count],
+            digests: std::collections::VecDeque::new(),
+            acked: vec![0; count],
+            is_durable,
+            view,
+        }
+    }
+
+    /// Appends to the lane of this member.
+    pub(crate) fn send(&mut self, body: B) -> EntryHeader {
+        self.clock += 1;
+        let stamp = self.clock;
+        let lane = &mut self.lanes[self.rank];
+        lane.push(stamp, body);
+        let index = lane.received;
+        self.vouch_for_received(self.rank);
+        EntryHeader { epoch: self.view.epoch, index, stamp }
+    }
+
+    /// Takes an entry of another lane.
+    pub(crate) fn take(&mut self, now: Instant, rank: usize, header: EntryHeader, body: B) -> Taken {
+        let Some(lane) = self.lanes.get_mut(rank) else { return Taken::Impossible };
+        if header.index <= lane.received {
+            return Taken::Again;
+        }
+        let is_next = header.index == lane.received + 1;
+        let is_sound = header.stamp > lane.last_stamp()
+            && header.stamp > self.view.base_clock
+            && header.stamp <= self.clock.saturating_add(CLOCK_JUMP_MAX);
+        if !is_next || !is_sound {
+            return Taken::Impossible;
+        }
+        lane.push(header.stamp, body);
+        self.clock = self.clock.max(header.stamp);
+        self.peers[rank].heard = now;
+        if !self.is_durable {
+            // Who has sent it holds it.
+            let received = lane.received;
+            let told = &mut self.peers[rank].acked[rank];
+            *told = (*told).max(received);
+        }
+        self.vouch_for_received(rank);
+        Taken::Next
+    }
+
+    fn vouch_for_received(&mut self, rank: usize) {
+        if !self.is_durable {
+            self.acked[rank] = self.lanes[rank].received;
+            self.settle_stable(rank);
+        }
+    }
+
+    /// The first entries of a lane are durable.
+    pub(crate) fn persisted(&mut self, rank: usize, count: u64) {
+        if self.is_durable
+            && let Some(lane) = self.lanes.get(rank)
+        {
+            self.acked[rank] = self.acked[rank].max(count.min(lane.received));
+            self.settle_stable(rank);
+        }
+    }
+
+    fn settle_stable(&mut self, lane: usize) {
+        let own = self.acked[lane];
+        let rest = self.peers.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
+        let others = rest.map(|(_, peer)| peer.acked[lane]).min();
+        let stable = others.map_or(own, |others| own.min(others));
+        let known = &mut self.lanes[lane].stable;
+        *known = (*known).max(stable);
+    }
+
+    /// Takes what another member tells. Whether it is of a member, and says something possible.
+    pub(crate) fn merge(&mut self, now: Instant, rank: usize, row: &Row) -> bool {
+        let count = self.lanes.len();
+        if rank >= count || rank == self.rank || row.acked.len() != count {
+            return false;
+        }
+        if row.clock > self.clock.saturating_add(CLOCK_JUMP_MAX) || row.acked[self.rank] > self.sent() {
+            return false;
+        }
+        self.clock = self.clock.max(row.clock);
+        self.lanes[rank].promised(row.sent, row.clock);
+        let peer = &mut self.peers[rank];
+        peer.heard = now;
+        peer.hears = row.hears;
+        let mut grown = Ranks::default();
+        for (lane, (told, acked)) in peer.acked.iter_mut().zip(&row.acked).enumerate() {
+            if *acked > *told {
+                *told = *acked;
+                grown.add(lane);
+            }
+        }
+        let has_all = peer.acked.iter().zip(&self.lanes).all(|(acked, lane)| *acked >= lane.received);
+        if !grown.is_empty() || has_all {
+            peer.progress = now;
+        }
+        if row.position > peer.position {
+            peer.position = row.position;
+        }
+        peer.closing = row.closing.max(peer.closing);
+        grown.iter().for_each(|lane| self.settle_stable(lane));
+        self.compare(rank, row);
+        true
+    }
+
+    fn compare(&mut self, rank: usize, row: &Row) {
+        if row.closing != 0 && self.closing != 0 && row.closing != self.closing {
+            self.diverged.add(rank);
+        }
+        if !row.caught_up || row.position <= self.view.base_position {
+            return;
+        }
+        if row.position > self.position {
+            self.peers[rank].ahead = Some((row.position, row.digest));
+            return;
+        }
+        if let Some((first, _)) = self.digests.front()
+            && row.position >= *first
+            && let Some((_, digest)) = self.digests.get((row.position - first) as usize)
+            && *digest != row.digest
+        {
+            self.diverged.add(rank);
+        }
+    }
+
+    /// The next entry in the agreed order, if it may be delivered.
+    pub(crate) fn next(&mut self) -> Option<(usize, B)> {
+        let (stamp, rank) = self.first()?;
+        let lane = &self.lanes[rank];
+        if lane.stable <= lane.delivered {
+            return None;
+        }
+        let is_last =
+            |(other, lane): (usize, &Lane<B>)| other == rank || other == self.rank || lane.promise() >= stamp;
+        if !self.lanes.iter().enumerate().all(is_last) {
+            return None;
+        }
+        self.deliver(rank)
+    }
+
+    /// The next entry in the order of what is held, up to a cut.
+    pub(crate) fn next_within(&mut self, cut: &[u64]) -> Option<(usize, B)> {
+        let heads = self
+            .lanes
+            .iter()
+            .enumerate()
+            .filter(|(rank, lane)| cut.get(*rank).is_some_and(|cut| lane.delivered < *cut));
+        let (_, rank) = heads.filter_map(|(rank, lane)| Some((lane.next_stamp()?, rank))).min()?;
+        self.deliver(rank)
+    }
+
+    fn first(&self) -> Option<(u64, usize)> {
+        self.lanes.iter().enumerate().filter_map(|(rank, lane)| Some((lane.next_stamp()?, rank))).min()
+    }
+
+    fn deliver(&mut self, rank: usize) -> Option<(usize, B)> {
+        let body = self.lanes[rank].deliver()?;
+        self.position += 1;
+        self.digest = mix(mix(self.digest, rank as u64), body.digest());
+        if self.digests.len() == DIGESTS_KEPT {
+            self.digests.pop_front();
+        }
+        self.digests.push_back((self.position, self.digest));
+        for (other, peer) in self.peers.iter_mut().enumerate() {
+            if let Some((position, digest)) = peer.ahead
+                && position == self.position
+            {
+                peer.ahead = None;
+                if digest != self.digest {
+                    self.diverged.add(other);
+                }
+            }
+        }
+        Some((rank, body))
+    }
+
+    /// What this member tells of itself.
+    pub(crate) fn row(&self, now: Instant, lease: crate::time::Duration, caught_up: bool) -> Row {
+        Row {
+            from: self.view.members[self.rank].id,
+            instance: self.view.instance,
+            epoch: self.view.epoch,
+            clock: self.clock,
+            sent: self.sent(),
+            acked: self.acked.clone(),
+            position: self.position,
+            digest: self.digest,
+            closing: self.closing,
+            hears: self.hears(now, lease),
+            caught_up,
+        }
+    }
+
+    /// Whom this member heard within the lease, with itself.
+    pub(crate) fn hears(&self, now: Instant, lease: crate::time::Duration) -> Ranks {
+        let mut ranks = Ranks::default();
+        for (rank, peer) in self.peers.iter().enumerate() {
+            if rank == self.rank || now.since(peer.heard) < lease {
+                ranks.add(rank);
+            }
+        }
+        ranks
+    }
+
+    /// Whom this member does not hear, or who has not received anything for so long although there is
+    /// something, or whose entries do not come here.
+    pub(crate) fn silent(
+        &self,
+        now: Instant,
+        lease: crate::time::Duration,
+        stuck: crate::time::Duration,
+    ) -> Ranks {
+        let mut ranks = self.view.ranks().without(self.hears(now, lease));
+        for (rank, peer) in self.peers.iter().enumerate() {
+            if rank != self.rank && now.since(peer.progress) >= stuck {
+                ranks.add(rank);
+            }
+        }
+        ranks
+    }
+
+    /// A member is alive: it sent something else.
+    pub(crate) fn heard(&mut self, now: Instant, rank: usize) {
+        if let Some(peer) = self.peers.get_mut(rank) {
+            peer.heard = now;
+        }
+    }
+
+    /// Nobody was heard while this member itself did not run.
+    pub(crate) fn woke(&mut self, now: Instant) {
+        for peer in &mut self.peers {
+            peer.heard = peer.heard.max(now);
+            peer.progress = peer.progress.max(now);
+        }
+    }
+
+    /// Entries of this member's lane.
+    pub(crate) fn sent(&self) -> u64 {
+        self.lanes[self.rank].received
+    }
+
+    /// Entries of each lane that it vouches for.
+    pub(crate) fn vouched(&self) -> Vec<u64> {
+        self.acked.clone()
+    }
+
+    /// Whether something was received and not delivered.
+    pub(crate) fn has_undelivered(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.received > lane.delivered)
+    }
+
+    /// Entries of this member's lane that it delivered.
+    pub(crate) fn own_delivered(&self) -> u64 {
+        self.lanes[self.rank].delivered
+    }
+
+    /// Everybody has delivered so many positions.
+    pub(crate) fn everywhere(&self) -> u64 {
+        let others = self.peers.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
+        others.map(|(_, peer)| peer.position).min().map_or(self.position, |least| least.min(self.position))
+    }
+
+    /// Who has delivered least.
+    pub(crate) fn slowest(&self) -> Option<usize> {
+        let others = self.peers.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
+        others.min_by_key(|(_, peer)| peer.position).map(|(rank, _)| rank)
+    }
+
+    /// Where each member is.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = u64> {
+        self.peers
+            .iter()
+            .enumerate()
+            .map(|(rank, peer)| if rank == self.rank { self.position } else { peer.position })
+    }
+
+    /// Ends the epoch: what this member sent after the cut.
+    pub(crate) fn into_uncut(mut self, cut: u64) -> impl Iterator<Item = B> {
+        self.lanes.swap_remove(self.rank).after(cut)
+    }
+
+    /// Whether it holds everything up to a cut.
+    pub(crate) fn holds(&self, cut: &[u64]) -> bool {
+        cut.len() == self.lanes.len() && self.lanes.iter().zip(cut).all(|(lane, cut)| lane.received >= *cut)
+    }
+}
+
+fn first_digest(view: &View) -> u64 {
+    mix(mix(view.instance, view.epoch), view.base_position)
+}
+
+/// Mixes a word into a digest: a step of the finaliser of MurmurHash3, where each bit changes half of all.
+pub(crate) fn mix(digest: u64, word: u64) -> u64 {
+    let mut it = digest.rotate_left(5) ^ word.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    it = (it ^ (it >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    it ^ (it >> 33)
+}

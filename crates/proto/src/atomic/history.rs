@@ -1,0 +1,110 @@
+//! What a member keeps for those who join later, in the agreed order: equal in all members.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use crate::atomic::message::Transfer;
+use crate::atomic::{Body, Delivered, MemberId};
+use crate::guid::Guid;
+
+/// Which entries replace one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HistoryKey {
+    /// The writer.
+    pub writer: Guid,
+    /// The hash of the key of its instance.
+    pub instance: [u8; 16],
+}
+
+/// The agreed history of one group.
+#[derive(Clone, Debug)]
+pub(crate) struct History<B> {
+    entries: BTreeMap<u64, Delivered<B>>,
+    of_key: BTreeMap<HistoryKey, VecDeque<u64>>,
+    /// What stands for everything up to a position.
+    state: Option<(u64, Arc<[u8]>)>,
+    /// Entries kept at most; the first go.
+    entries_max: usize,
+}
+
+impl<B: Body> History<B> {
+    pub(crate) const fn new(entries_max: usize) -> Self {
+        Self { entries: BTreeMap::new(), of_key: BTreeMap::new(), state: None, entries_max }
+    }
+
+    pub(crate) fn insert(&mut self, entry: &Delivered<B>) {
+        let Some(key) = entry.body.history_key() else { return };
+        if self.state.as_ref().is_some_and(|(through, _)| entry.position <= *through) {
+            return;
+        }
+        if self.entries.insert(entry.position, entry.clone()).is_some() {
+            return;
+        }
+        let of_key = self.of_key.entry(key).or_default();
+        of_key.push_back(entry.position);
+        let depth = entry.body.history_depth() as usize;
+        if depth > 0
+            && of_key.len() > depth
+            && let Some(first) = of_key.pop_front()
+        {
+            self.entries.remove(&first);
+        }
+        if self.entries.len() > self.entries_max
+            && let Some((first, _)) = self.entries.first_key_value()
+        {
+            let first = *first;
+            self.remove(first);
+        }
+    }
+
+    fn remove(&mut self, position: u64) {
+        let Some(entry) = self.entries.remove(&position) else { return };
+        let Some(key) = entry.body.history_key() else { return };
+        if let Some(of_key) = self.of_key.get_mut(&key) {
+            of_key.retain(|it| *it != position);
+            if of_key.is_empty() {
+                self.of_key.remove(&key);
+            }
+        }
+    }
+
+    /// Everything up to a position is in this state from now on.
+    pub(crate) fn replace(&mut self, through: u64, state: Arc<[u8]>) {
+        if self.state.as_ref().is_some_and(|(before, _)| *before >= through) {
+            return;
+        }
+        let positions: Vec<u64> = self.entries.range(..=through).map(|(position, _)| *position).collect();
+        positions.into_iter().for_each(|position| self.remove(position));
+        self.state = Some((through, state));
+    }
+
+    /// What is kept after a position, up to so many octets, but at least one entry; `position` is where this
+    /// member is.
+    pub(crate) fn part(&self, from: MemberId, after: u64, position: u64, octets_max: usize) -> Transfer<B> {
+        let state = self.state.clone().filter(|(through, _)| *through > after);
+        let begin = state.as_ref().map_or(after, |(through, _)| *through);
+        let mut part = Transfer { from, after, state, entries: Vec::new(), through: position, position };
+        let mut octets = 0;
+        for entry in self.entries.range(begin.saturating_add(1)..).map(|(_, entry)| entry) {
+            octets += entry.body.octets();
+            if octets > octets_max && !part.entries.is_empty() {
+                part.through = part.entries.last().map_or(begin, |last| last.position);
+                break;
+            }
+            part.entries.push(entry.clone());
+        }
+        part
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Delivered<B>> {
+        self.entries.values()
+    }
+
+    pub(crate) fn state(&self) -> Option<&(u64, Arc<[u8]>)> {
+        self.state.as_ref()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.entries_max);
+    }
+}

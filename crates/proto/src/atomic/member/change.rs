@@ -1,0 +1,300 @@
+//! How an epoch ends for a member, and the next begins.
+
+use std::sync::Arc;
+
+use crate::atomic::epoch::Epoch;
+use crate::atomic::member::join::Joining;
+use crate::atomic::member::{Member, Phase};
+use crate::atomic::message::Message;
+use crate::atomic::view::{Decision, Ranks, Report, View};
+use crate::atomic::{Action, Body, Destination, MemberId, Status};
+use crate::time::Instant;
+use crate::tuning::atomic::{REPORT_AGAIN, ROW_PENDING, SUSPENDED_AFTER};
+
+impl<B: Body> Member<B> {
+    /// Wishes to leave: the others go on without it, and what it wrote is delivered or not as they agree.
+    pub fn leave(&mut self, now: Instant) {
+        self.leaves = true;
+        match self.phase {
+            Phase::Active => self.freeze(now),
+            Phase::Frozen | Phase::Gone => {}
+            Phase::Joining => self.go(),
+        }
+    }
+
+    pub(super) fn go(&mut self) {
+        self.phase = Phase::Gone;
+        self.early.clear();
+    }
+
+    /// Stops: from now on this member takes nothing in this epoch and vouches for nothing more. What it has
+    /// said it holds then stays true, whatever it still receives.
+    pub(super) fn freeze(&mut self, now: Instant) {
+        self.phase = Phase::Frozen;
+        self.frozen_since = Some(now);
+        self.repeat_due = now.after(REPORT_AGAIN);
+        self.report(now);
+    }
+
+    pub(super) fn report(&mut self, now: Instant) {
+        let Some(epoch) = &self.epoch else { return };
+        let mut accuses = Ranks::default();
+        if self.is_held_up(now)
+            && let Some(slowest) = epoch.slowest()
+        {
+            accuses.add(slowest);
+        }
+        let instance = epoch.view.instance;
+        let report = Report {
+            id: self.id,
+            epoch: epoch.view.epoch,
+            holds: epoch.vouched(),
+            clock: epoch.clock,
+            caught_up: self.caught_up,
+            hears: epoch.view.ranks().without(self.silent(epoch, now)),
+            accuses,
+            leaves: self.leaves,
+        };
+        let wedge = Message::Wedge { instance, epoch: report.epoch };
+        self.actions.push_back(Action::Send(Destination::Group, wedge));
+        self.actions.push_back(Action::Send(Destination::Voters, Message::Report { instance, report }));
+        let is_long = self.frozen_since.is_some_and(|since| now.since(since) >= SUSPENDED_AFTER);
+        if is_long && !self.is_suspended {
+            self.is_suspended = true;
+            self.actions.push_back(Action::Status(Status::Suspended));
+        }
+    }
+
+    /// Takes a decision, if it is on the epoch in which this member is or would join.
+    pub(super) fn learn(&mut self, now: Instant, decision: Arc<Decision>) {
+        if self.phase == Phase::Joining {
+            self.learn_joining(now, &decision);
+            return;
+        }
+        let Some(epoch) = &self.epoch else { return };
+        if decision.next.instance != epoch.view.instance {
+            self.on_rival(now, decision.next.instance);
+            return;
+        }
+        let current = epoch.view.epoch;
+        if decision.base == current {
+            self.remember(&decision);
+            self.end(now, &decision);
+        } else if decision.base > current {
+            self.ask_view_of_all(current);
+        }
+    }
+
+    /// Ends the epoch as was decided.
+    fn end(&mut self, now: Instant, decision: &Arc<Decision>) {
+        let Some(epoch) = &self.epoch else { return };
+        // Only who has stopped may go on: who has not may have taken more than was counted.
+        let goes_on = self.phase == Phase::Frozen
+            && decision.incumbents.has(epoch.rank)
+            && decision.cut.len() == epoch.view.members.len();
+        if !goes_on {
+            self.evict(now, decision);
+        } else if epoch.holds(&decision.cut) {
+            self.install(now, decision);
+        } else {
+            // It cannot be: the cut is the least of what the incumbents hold.
+            self.actions.push_back(Action::Status(Status::Diverged));
+            self.go();
+        }
+    }
+
+    fn install(&mut self, now: Instant, decision: &Arc<Decision>) {
+        if self.caught_up {
+            while let Some(epoch) = &mut self.epoch
+                && let Some((rank, body)) = epoch.next_within(&decision.cut)
+            {
+                self.emit(rank, body);
+            }
+        }
+        let closing = self.epoch.as_ref().filter(|_| self.caught_up).map_or(0, |epoch| epoch.digest);
+        self.take_back(decision);
+        self.begin(now, &decision.next, closing);
+    }
+
+    /// What was sent and does not count is to be sent again.
+    fn take_back(&mut self, decision: &Decision) {
+        let Some(epoch) = self.epoch.take() else { return };
+        let rank = epoch.rank;
+        let cut = decision.cut.get(rank).copied().unwrap_or(0);
+        let sent = self.window.len() as u64;
+        if sent > 0 {
+            self.actions.push_back(Action::Release(sent));
+        }
+        self.window.clear();
+        self.window_octets = 0;
+        self.window_positions.clear();
+        self.full_since = None;
+        let uncut: Vec<B> = epoch.into_uncut(cut).collect();
+        for body in uncut.into_iter().rev() {
+            self.unsent.push_front(body);
+        }
+    }
+
+    /// Begins an epoch as one of its members.
+    pub(super) fn begin(&mut self, now: Instant, view: &View, closing: u64) {
+        let Some(rank) = view.rank_of(self.id) else { return };
+        if !self.config.keeps_history && self.have < view.base_position {
+            if self.have > 0 {
+                self.actions.push_back(Action::Missed(view.base_position - self.have));
+            }
+            self.have = view.base_position;
+        }
+        self.caught_up = self.have >= view.base_position;
+        let mut epoch = Epoch::new(view.clone(), rank, now, self.config.is_durable);
+        epoch.closing = closing;
+        let number = view.epoch;
+        self.epoch = Some(epoch);
+        self.phase = Phase::Active;
+        self.frozen_since = None;
+        self.is_suspended = false;
+        self.told_position = view.base_position;
+        self.pause = ROW_PENDING;
+        self.is_dirty = true;
+        self.row_due = Some(now);
+        self.joining = Joining::new(now, number);
+        let status = Status::Installed { epoch: number, members: view.members.len() };
+        self.actions.push_back(Action::Status(status));
+        self.early.retain(|(epoch, _), _| *epoch >= number);
+        let here: Vec<MemberId> = view.members.iter().map(|it| it.id).collect();
+        for id in here {
+            if let Some(early) = self.early.remove(&(number, id)) {
+                for (header, body) in early.entries {
+                    self.on_entry(now, id, header, body);
+                }
+            }
+        }
+        self.early.retain(|(epoch, _), _| *epoch > number);
+        for body in std::mem::take(&mut self.unsent) {
+            self.send(body);
+        }
+        self.deliver();
+        if !self.caught_up {
+            self.tick_fetch(now);
+        }
+    }
+
+    /// The others go on without this member. Of what it wrote, they have delivered what is within the cut;
+    /// the rest it sends again when it has joined again.
+    fn evict(&mut self, now: Instant, decision: &Arc<Decision>) {
+        let Some(epoch) = &self.epoch else { return };
+        let cut = decision.cut.get(epoch.rank).copied().unwrap_or(0);
+        let settled = cut.saturating_sub(epoch.own_delivered()).min(self.unresolved() as u64);
+        self.take_back(decision);
+        if settled > 0 {
+            self.actions.push_back(Action::Settled(settled));
+        }
+        self.actions.push_back(Action::Status(Status::Evicted));
+        self.rejoin(now, decision.next.epoch.saturating_sub(1));
+        if self.phase == Phase::Joining {
+            self.joining.know(now, &decision.next);
+        }
+    }
+
+    /// It cannot be told any more how the epoch of this member ended.
+    pub(super) fn lose_track(&mut self, now: Instant, view: &Arc<View>) {
+        let unresolved = self.unresolved();
+        let sent = self.window.len() as u64;
+        if sent > 0 {
+            self.actions.push_back(Action::Release(sent));
+        }
+        // Whether what was sent has been delivered is not known: to send it again might do it twice.
+        let sent_unresolved = unresolved - self.unsent.len();
+        if sent_unresolved > 0 {
+            self.actions.push_back(Action::Unknown(sent_unresolved as u64));
+            self.actions.push_back(Action::Status(Status::DataLoss));
+        }
+        self.window.clear();
+        self.window_octets = 0;
+        self.window_positions.clear();
+        self.actions.push_back(Action::Status(Status::Evicted));
+        self.rejoin(now, view.epoch.saturating_sub(1));
+        if self.phase == Phase::Joining {
+            self.joining.know(now, view);
+        }
+    }
+
+    /// Begins the next life.
+    pub(super) fn rejoin(&mut self, now: Instant, epoch_seen: u64) {
+        self.epoch = None;
+        self.full_since = None;
+        self.caught_up = false;
+        self.is_suspended = false;
+        self.frozen_since = None;
+        if self.leaves {
+            self.go();
+            return;
+        }
+        self.id = self.id.next_life();
+        self.phase = Phase::Joining;
+        self.joining = Joining::new(now, epoch_seen);
+        self.early.retain(|(epoch, _), _| *epoch > epoch_seen);
+    }
+
+    /// Somebody is in an epoch that has ended.
+    pub(super) fn help_old(&mut self, instance: u64, epoch: u64, who: MemberId) {
+        let is_ours = self.view().is_some_and(|it| it.instance == instance && it.epoch > epoch);
+        if is_ours {
+            self.answer_view(who, epoch);
+        }
+    }
+
+    pub(super) fn answer_view(&mut self, who: MemberId, epoch: u64) {
+        if who == self.id {
+            return;
+        }
+        let Some(view) = self.view() else { return };
+        if view.epoch <= epoch {
+            return;
+        }
+        let known = self.decisions.iter().find(|it| it.base == epoch && epoch > 0);
+        let answer = match known {
+            Some(decision) => Message::NewView(Arc::clone(decision)),
+            None => Message::Current(Arc::new(view.clone())),
+        };
+        self.actions.push_back(Action::Send(Destination::Member(who), answer));
+    }
+
+    pub(super) fn ask_view(&mut self, whom: MemberId) {
+        let epoch = self.view().map_or(0, |it| it.epoch);
+        let ask = Message::AskView { from: self.id, epoch };
+        self.actions.push_back(Action::Send(Destination::Member(whom), ask));
+    }
+
+    fn ask_view_of_all(&mut self, epoch: u64) {
+        let ask = Message::AskView { from: self.id, epoch };
+        self.actions.push_back(Action::Send(Destination::Group, ask));
+    }
+
+    /// There is another group of this topic: the younger one ends, where groups may be made by anybody.
+    pub(super) fn on_rival(&mut self, now: Instant, instance: u64) {
+        let Some(view) = self.view() else { return };
+        if self.config.birth.is_none() || instance >= view.instance {
+            return;
+        }
+        let sent = self.window.len() as u64;
+        if sent > 0 {
+            self.actions.push_back(Action::Release(sent));
+        }
+        if let Some(epoch) = self.epoch.take() {
+            let delivered = epoch.own_delivered();
+            let uncut: Vec<B> = epoch.into_uncut(delivered).collect();
+            uncut.into_iter().rev().for_each(|body| self.unsent.push_front(body));
+        }
+        self.window.clear();
+        self.window_octets = 0;
+        self.window_positions.clear();
+        if self.have > 0 {
+            self.actions.push_back(Action::Status(Status::DataLoss));
+        }
+        self.have = 0;
+        self.history.clear();
+        self.decisions.clear();
+        self.early.clear();
+        self.rejoin(now, 0);
+    }
+}

@@ -1,0 +1,281 @@
+//! How a participant becomes a member, and comes to have what was agreed before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::atomic::member::{Member, Phase};
+use crate::atomic::message::{Join, Message, Row, Transfer};
+use crate::atomic::view::{Decision, Place, Ranks, View, Voters};
+use crate::atomic::{Action, Body, Destination, MEMBERS_MAX, MemberId};
+use crate::time::{Duration, Instant};
+use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX};
+
+/// What who would join knows of the group.
+#[derive(Clone, Debug)]
+pub(super) struct Joining {
+    since: Instant,
+    due: Instant,
+    /// Epochs up to this one go on without it.
+    epoch_seen: u64,
+    view: Option<Arc<View>>,
+    /// Members whose rows arrive, and where they are.
+    heard: BTreeMap<MemberId, (Instant, u64)>,
+    /// Others who would join.
+    others: BTreeMap<MemberId, Instant>,
+    fetch_due: Instant,
+    /// Which member was asked last, by its rank.
+    donor: usize,
+}
+
+impl Joining {
+    pub(super) const fn new(now: Instant, epoch_seen: u64) -> Self {
+        Self {
+            since: now,
+            due: now,
+            epoch_seen,
+            view: None,
+            heard: BTreeMap::new(),
+            others: BTreeMap::new(),
+            fetch_due: now,
+            donor: 0,
+        }
+    }
+
+    pub(super) const fn due(&self) -> Instant {
+        self.due
+    }
+
+    pub(super) const fn epoch_seen(&self) -> u64 {
+        self.epoch_seen
+    }
+
+    pub(super) fn heard(&mut self, now: Instant, row: &Row) {
+        if self.heard.len() < 2 * MEMBERS_MAX || self.heard.contains_key(&row.from) {
+            self.heard.insert(row.from, (now, row.position));
+        }
+    }
+
+    pub(super) fn know(&mut self, now: Instant, view: &View) {
+        if self.view.as_ref().is_none_or(|known| known.epoch < view.epoch || known.instance > view.instance) {
+            self.view = Some(Arc::new(view.clone()));
+            self.since = now;
+        }
+    }
+
+    fn is_heard(&self, now: Instant, id: MemberId, lease: Duration) -> bool {
+        self.heard.get(&id).is_some_and(|(heard, _)| now.since(*heard) < lease)
+    }
+}
+
+impl<B: Body> Member<B> {
+    pub(super) fn tick_joining(&mut self, now: Instant) {
+        if self.joining.due > now {
+            return;
+        }
+        self.joining.due = now.after(JOIN_AGAIN).unwrap_or(now);
+        self.forget_silent(now);
+        let ask = Message::AskView { from: self.id, epoch: 0 };
+        self.actions.push_back(Action::Send(Destination::Group, ask));
+        if self.joining.view.is_some() && self.config.keeps_history {
+            self.tick_fetch(now);
+        }
+        let join = Join {
+            from: self.id,
+            ready: self.is_ready(now),
+            caught_up: !self.config.keeps_history,
+            hears: self.joining.heard.keys().copied().collect(),
+            config: self.config.digest,
+        };
+        self.actions.push_back(Action::Send(Destination::Group, Message::Join(join)));
+        self.found(now);
+    }
+
+    fn forget_silent(&mut self, now: Instant) {
+        let lease = self.config.lease;
+        self.joining.heard.retain(|_, (heard, _)| now.since(*heard) < lease);
+        self.joining.others.retain(|_, heard| now.since(*heard) < lease);
+        // A group of which nobody is heard may have ended.
+        let joining = &mut self.joining;
+        if let Some(view) = &joining.view
+            && view.members.iter().all(|it| !joining.heard.contains_key(&it.id))
+            && now.since(joining.since) >= Duration(lease.0 * 4)
+        {
+            joining.view = None;
+            joining.since = now;
+        }
+    }
+
+    /// Whether it has nearly all of what it needs, and hears those whose entries it will need.
+    fn is_ready(&self, now: Instant) -> bool {
+        let Some(view) = &self.joining.view else { return true };
+        let hears_all = view.members.iter().all(|it| self.joining.is_heard(now, it.id, self.config.lease));
+        let ahead = self.joining.heard.values().map(|(_, position)| *position).max().unwrap_or(0);
+        let has_most =
+            !self.config.keeps_history || ahead <= self.have.saturating_add(JOIN_ENTRIES_MAX as u64);
+        hears_all && has_most
+    }
+
+    /// Makes a group where there is none, if nobody else is to.
+    fn found(&mut self, now: Instant) {
+        let Some(birth) = self.config.birth else { return };
+        let joining = &self.joining;
+        let is_first = joining.others.keys().all(|other| self.id < *other);
+        if joining.view.is_some()
+            || !joining.heard.is_empty()
+            || !is_first
+            || now.since(joining.since) < birth
+        {
+            return;
+        }
+        let others = joining.others.keys().take(MEMBERS_MAX - 1).copied();
+        let ids = std::iter::once(self.id).chain(others);
+        let members: Vec<Place> = ids.map(|id| Place { id, caught_up: true }).collect();
+        let none = View {
+            instance: self.config.instance,
+            epoch: 0,
+            members: Vec::new(),
+            voters: Vec::new(),
+            voters_since: 0,
+            base_position: 0,
+            base_clock: 0,
+        };
+        let (voters, voters_since) = Voters::Members.of(&none, &members);
+        let next = View { epoch: 1, members, voters, voters_since, ..none };
+        let decision = Decision { base: 0, cut: Vec::new(), incumbents: Ranks::default(), next };
+        let decision = Arc::new(decision);
+        self.actions.push_back(Action::Send(Destination::Group, Message::NewView(Arc::clone(&decision))));
+        self.learn_joining(now, &decision);
+    }
+
+    pub(super) fn learn_joining(&mut self, now: Instant, decision: &Arc<Decision>) {
+        let next = &decision.next;
+        let is_known = self.joining.view.as_ref().is_some_and(|view| view.instance < next.instance);
+        if next.epoch <= self.joining.epoch_seen || is_known {
+            return;
+        }
+        if next.rank_of(self.id).is_some() {
+            self.remember(decision);
+            self.begin(now, next, 0);
+        } else {
+            self.joining.know(now, next);
+        }
+    }
+
+    pub(super) fn on_current(&mut self, now: Instant, view: Arc<View>) {
+        match self.phase {
+            Phase::Joining => {
+                // Whoever is in it and has not heard so would have to have been told how it began.
+                if view.epoch > self.joining.epoch_seen {
+                    if view.rank_of(self.id).is_some() {
+                        self.begin(now, &view, 0);
+                    } else {
+                        self.joining.know(now, &view);
+                    }
+                }
+            }
+            Phase::Active | Phase::Frozen => {
+                let Some(mine) = self.view() else { return };
+                if mine.instance != view.instance {
+                    self.on_rival(now, view.instance);
+                } else if view.epoch > mine.epoch {
+                    self.lose_track(now, &view);
+                }
+            }
+            Phase::Gone => {}
+        }
+    }
+
+    pub(super) fn on_join(&mut self, now: Instant, join: &Join) {
+        if join.from == self.id {
+            return;
+        }
+        match self.phase {
+            Phase::Joining => {
+                let others = &mut self.joining.others;
+                if join.config == self.config.digest
+                    && (others.len() < MEMBERS_MAX || others.contains_key(&join.from))
+                {
+                    others.insert(join.from, now);
+                }
+            }
+            // Who does not hear the rows of this member may not be told of its epoch otherwise.
+            Phase::Active if self.view().is_some_and(|view| view.rank_of(join.from).is_some()) => {
+                self.answer_view(join.from, 0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for what is missing.
+    pub(super) fn tick_fetch(&mut self, now: Instant) {
+        if self.joining.fetch_due > now {
+            return;
+        }
+        self.joining.fetch_due = now.after(FETCH_AGAIN).unwrap_or(now);
+        self.fetch(true);
+    }
+
+    fn fetch(&mut self, is_next: bool) {
+        let view = self.view().or(self.joining.view.as_deref());
+        let Some(view) = view else { return };
+        let donors: Vec<MemberId> =
+            view.members.iter().filter(|it| it.caught_up && it.id != self.id).map(|it| it.id).collect();
+        if donors.is_empty() {
+            return;
+        }
+        if is_next {
+            self.joining.donor = self.joining.donor.wrapping_add(1);
+        }
+        let donor = donors[self.joining.donor % donors.len()];
+        let fetch = Message::Fetch { from: self.id, after: self.have };
+        self.actions.push_back(Action::Send(Destination::Member(donor), fetch));
+    }
+
+    pub(super) fn on_fetch(&mut self, from: MemberId, after: u64) {
+        // Who has not caught up has gaps; who has stopped still has what it had.
+        if !self.caught_up || !self.config.keeps_history || self.epoch.is_none() {
+            return;
+        }
+        let part = Message::Transfer(self.part_for(after));
+        self.actions.push_back(Action::Send(Destination::Member(from), part));
+    }
+
+    pub(super) fn on_transfer(&mut self, now: Instant, part: Transfer<B>) {
+        let is_wanted = self.phase == Phase::Joining || self.phase == Phase::Active && !self.caught_up;
+        if !is_wanted || !self.config.keeps_history || part.after != self.have || part.through < part.after {
+            return;
+        }
+        // Once it is a member, entries after the beginning of the epoch come on lanes.
+        let end =
+            if self.phase == Phase::Active { self.view().map_or(0, |it| it.base_position) } else { u64::MAX };
+        if let Some((through, octets)) = part.state
+            && through > self.have
+        {
+            self.history.replace(through, Arc::clone(&octets));
+            self.have = through;
+            self.actions.push_back(Action::State(through, octets));
+        }
+        for entry in part.entries {
+            if entry.position > self.have && entry.position <= end {
+                self.have = entry.position;
+                self.history.insert(&entry);
+                self.actions.push_back(Action::Deliver(entry));
+            }
+        }
+        self.have = self.have.max(part.through.min(end));
+        if self.phase == Phase::Joining {
+            if part.position > self.have {
+                self.fetch(false);
+            }
+            return;
+        }
+        if self.have < end {
+            self.fetch(false);
+            return;
+        }
+        self.caught_up = true;
+        self.is_dirty = true;
+        self.deliver();
+        self.schedule_row(now);
+    }
+}

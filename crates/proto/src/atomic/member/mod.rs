@@ -1,0 +1,569 @@
+//! A member of a group: what a participant with an ATOMIC endpoint does.
+
+mod change;
+mod join;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::atomic::epoch::{Epoch, Taken};
+use crate::atomic::history::History;
+use crate::atomic::message::{Message, Row, Transfer};
+use crate::atomic::view::{Decision, Ranks, View, Voters};
+use crate::atomic::{Action, Body, Delivered, Destination, EntryHeader, MEMBERS_MAX, MemberId, Status};
+use crate::time::{Duration, Instant};
+use crate::tuning::atomic::{
+    DECISIONS_KEPT, REPORT_AGAIN, ROW_IDLE, ROW_PENDING, ROW_POSITION, TRANSFER_BYTES_MAX,
+};
+use join::Joining;
+
+/// What the driver and the QoS of a topic decide.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Of everything that must be equal in all members.
+    pub digest: u64,
+    /// A member that is not heard for so long is suspected.
+    pub lease: Duration,
+    /// One that receives nothing new for so long, although there is something, is suspected, too.
+    pub stuck: Duration,
+    /// Who holds the others up by a full window for so long is excluded; infinite: never.
+    pub slow: Duration,
+    /// Entries of this member at most that not everybody has delivered.
+    pub window_entries: usize,
+    /// And their octets.
+    pub window_octets: usize,
+    /// Who joins later has what was agreed before.
+    pub keeps_history: bool,
+    /// Entries of the agreed history at most.
+    pub history_entries_max: usize,
+    /// Members vouch for what is durable.
+    pub is_durable: bool,
+    /// Who votes.
+    pub voters: Voters,
+    /// Who finds no group for so long makes one; `None` where the voters do.
+    pub birth: Option<Duration>,
+    /// Of which instance a group is that this member makes: the less, the older.
+    pub instance: u64,
+}
+
+/// What a member does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It is no member, and wishes to be.
+    Joining,
+    /// It takes part.
+    Active,
+    /// It has stopped, and waits to hear how its epoch ends.
+    Frozen,
+    /// It has left, or has something else than the others.
+    Gone,
+}
+
+/// Why an entry was not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refused {
+    /// The others have not delivered enough of what was written.
+    #[error("the window is full: the others have not delivered enough yet")]
+    Full,
+    /// It is no member at the moment.
+    #[error("the group is changing, or this participant has not joined it yet")]
+    NoMember,
+    /// It never is again.
+    #[error("this participant has left the group")]
+    Gone,
+}
+
+/// What an operator may see of a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupState {
+    /// What this member does.
+    pub phase: Phase,
+    /// The epoch, 0 before the first.
+    pub epoch: u64,
+    /// Members with the positions that they have delivered, by rank.
+    pub members: Vec<(MemberId, u64)>,
+    /// Whom this member suspects.
+    pub suspected: Ranks,
+    /// Whether it waits for votes.
+    pub is_suspended: bool,
+    /// Entries of its own that not everybody has delivered.
+    pub in_window: usize,
+}
+
+/// One participant in one group.
+#[derive(Clone, Debug)]
+pub struct Member<B> {
+    config: Config,
+    id: MemberId,
+    phase: Phase,
+    epoch: Option<Epoch<B>>,
+    joining: Joining,
+    /// Entries of epochs to come.
+    early: BTreeMap<(u64, MemberId), Early<B>>,
+    /// What this member wrote and no epoch has taken in yet.
+    unsent: VecDeque<B>,
+    history: History<B>,
+    /// Everything up to this position was given to readers here.
+    have: u64,
+    /// Whether everything up to the beginning of the epoch was.
+    caught_up: bool,
+    /// Octets of own entries in the window, oldest first, and the positions of those that are delivered.
+    window: VecDeque<usize>,
+    window_octets: usize,
+    window_positions: VecDeque<u64>,
+    /// Since when writes are refused by the window.
+    full_since: Option<Instant>,
+    /// How the last epochs ended.
+    decisions: VecDeque<Arc<Decision>>,
+    /// Others wait for what this member has.
+    row_due: Option<Instant>,
+    is_dirty: bool,
+    told_position: u64,
+    pause: Duration,
+    frozen_since: Option<Instant>,
+    repeat_due: Option<Instant>,
+    is_suspended: bool,
+    leaves: bool,
+    last_call: Option<Instant>,
+    actions: VecDeque<Action<B>>,
+}
+
+/// Entries of one lane of an epoch that this member does not know yet.
+#[derive(Clone, Debug)]
+struct Early<B> {
+    entries: VecDeque<(EntryHeader, B)>,
+    octets: usize,
+    /// More came than a member would be sent: it is none of that epoch.
+    is_over: bool,
+}
+
+impl<B: Body> Member<B> {
+    /// A participant that wishes to join.
+    #[must_use]
+    pub fn new(config: Config, id: MemberId, now: Instant) -> Self {
+        Self {
+            history: History::new(config.history_entries_max),
+            joining: Joining::new(now, 0),
+            config,
+            id,
+            phase: Phase::Joining,
+            epoch: None,
+            early: BTreeMap::new(),
+            unsent: VecDeque::new(),
+            have: 0,
+            caught_up: false,
+            window: VecDeque::new(),
+            window_octets: 0,
+            window_positions: VecDeque::new(),
+            full_since: None,
+            decisions: VecDeque::new(),
+            row_due: None,
+            is_dirty: false,
+            told_position: 0,
+            pause: ROW_PENDING,
+            frozen_since: None,
+            repeat_due: None,
+            is_suspended: false,
+            leaves: false,
+            last_call: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Who it is in this life.
+    #[must_use]
+    pub const fn id(&self) -> MemberId {
+        self.id
+    }
+
+    /// What it does.
+    #[must_use]
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The view that it has installed.
+    #[must_use]
+    pub fn view(&self) -> Option<&View> {
+        self.epoch.as_ref().map(|it| &it.view)
+    }
+
+    /// The position up to which everything was delivered here.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.have
+    }
+
+    /// Entries written here that are not delivered here.
+    #[must_use]
+    pub fn unresolved(&self) -> usize {
+        self.unsent.len() + self.window.len() - self.window_positions.len()
+    }
+
+    /// Agreed entries that are kept, in order.
+    pub fn history(&self) -> impl Iterator<Item = &Delivered<B>> {
+        self.history.entries()
+    }
+
+    /// What stands for all entries before those that are kept, and up to which position.
+    #[must_use]
+    pub fn history_state(&self) -> Option<&(u64, Arc<[u8]>)> {
+        self.history.state()
+    }
+
+    /// Everything up to a position is in `state` from now on: it takes the place of the entries.
+    pub fn replace_history(&mut self, through: u64, state: Arc<[u8]>) {
+        if self.config.keeps_history && through <= self.have {
+            self.history.replace(through, state);
+        }
+    }
+
+    /// Takes the next thing to be done.
+    pub fn poll(&mut self) -> Option<Action<B>> {
+        self.actions.pop_front()
+    }
+
+    /// What an operator may see.
+    #[must_use]
+    pub fn state(&self, now: Instant) -> GroupState {
+        let members = self
+            .epoch
+            .iter()
+            .flat_map(|epoch| epoch.view.members.iter().map(|it| it.id).zip(epoch.positions()));
+        GroupState {
+            phase: self.phase,
+            epoch: self.epoch.as_ref().map_or(0, |it| it.view.epoch),
+            members: members.collect(),
+            suspected: self.epoch.as_ref().map(|it| self.silent(it, now)).unwrap_or_default(),
+            is_suspended: self.is_suspended,
+            in_window: self.window.len(),
+        }
+    }
+
+    /// Writes: the entry is sent at once, and delivered later in the agreed order.
+    ///
+    /// # Errors
+    /// It was not accepted; try again later.
+    pub fn write(&mut self, now: Instant, body: B) -> Result<(), Refused> {
+        match self.phase {
+            Phase::Gone => return Err(Refused::Gone),
+            Phase::Joining | Phase::Frozen => return Err(Refused::NoMember),
+            Phase::Active => {}
+        }
+        if !self.has_room(body.octets()) {
+            self.full_since.get_or_insert(now);
+            return Err(Refused::Full);
+        }
+        self.send(body);
+        self.deliver();
+        self.schedule_row(now);
+        Ok(())
+    }
+
+    /// Whether the window takes one more of so many octets.
+    #[must_use]
+    pub fn has_room(&self, octets: usize) -> bool {
+        self.window.is_empty()
+            || self.window.len() < self.config.window_entries
+                && self.window_octets + octets <= self.config.window_octets
+    }
+
+    fn send(&mut self, body: B) {
+        let Some(epoch) = &mut self.epoch else { return };
+        let octets = body.octets();
+        let header = epoch.send(body.clone());
+        self.window.push_back(octets);
+        self.window_octets += octets;
+        self.actions.push_back(Action::SendEntry(header, body));
+    }
+
+    /// Takes an entry of another member's lane; a lane brings its entries in order.
+    pub fn on_entry(&mut self, now: Instant, from: MemberId, header: EntryHeader, body: B) {
+        self.notice(now);
+        let current = self.epoch.as_ref().map_or(0, |it| it.view.epoch);
+        if self.phase == Phase::Joining && header.epoch > self.joining.epoch_seen()
+            || self.phase != Phase::Joining && header.epoch > current
+        {
+            self.keep_early(from, header, body);
+            return;
+        }
+        if self.phase != Phase::Active || header.epoch != current {
+            return;
+        }
+        let Some(epoch) = &mut self.epoch else { return };
+        let Some(rank) = epoch.view.rank_of(from) else { return };
+        if epoch.take(now, rank, header, body) == Taken::Next {
+            self.is_dirty = true;
+        }
+        self.deliver();
+        self.schedule_row(now);
+    }
+
+    fn keep_early(&mut self, from: MemberId, header: EntryHeader, body: B) {
+        if !self.early.contains_key(&(header.epoch, from)) && self.early.len() >= 2 * MEMBERS_MAX {
+            // Of the oldest epoch least is to be hoped.
+            self.early.pop_first();
+        }
+        let early = self.early.entry((header.epoch, from)).or_insert_with(|| Early {
+            entries: VecDeque::new(),
+            octets: 0,
+            is_over: false,
+        });
+        early.octets += body.octets();
+        let is_over = early.entries.len() >= self.config.window_entries
+            || early.octets > self.config.window_octets && !early.entries.is_empty();
+        early.is_over |= is_over;
+        if early.is_over {
+            early.entries.clear();
+        } else {
+            early.entries.push_back((header, body));
+        }
+    }
+
+    /// The first entries of a lane, by its rank, are durable here.
+    pub fn on_persisted(&mut self, now: Instant, epoch: u64, rank: usize, count: u64) {
+        if let Some(current) = &mut self.epoch
+            && current.view.epoch == epoch
+            && self.phase == Phase::Active
+        {
+            current.persisted(rank, count);
+            self.is_dirty = true;
+            self.deliver();
+            self.schedule_row(now);
+        }
+    }
+
+    /// Takes a message. Who sent it is vouched for by the driver.
+    pub fn on_message(&mut self, now: Instant, message: Message<B>) {
+        self.notice(now);
+        if self.phase == Phase::Gone {
+            return;
+        }
+        match message {
+            Message::Row(row) => self.on_row(now, &row),
+            Message::Wedge { instance, epoch } => {
+                let is_ours = self.view().is_some_and(|it| it.instance == instance && it.epoch == epoch);
+                if is_ours && self.phase == Phase::Active {
+                    self.freeze(now);
+                }
+            }
+            Message::Report { instance, report } => self.help_old(instance, report.epoch, report.id),
+            Message::NewView(decision) => self.learn(now, decision),
+            Message::AskView { from, epoch } => self.answer_view(from, epoch),
+            Message::Current(view) => self.on_current(now, view),
+            Message::Join(join) => self.on_join(now, &join),
+            Message::Fetch { from, after } => self.on_fetch(from, after),
+            Message::Transfer(part) => self.on_transfer(now, part),
+        }
+    }
+
+    fn on_row(&mut self, now: Instant, row: &Row) {
+        if self.phase == Phase::Joining {
+            self.joining.heard(now, row);
+            return;
+        }
+        let Some(epoch) = &mut self.epoch else { return };
+        if row.instance != epoch.view.instance {
+            self.on_rival(now, row.instance);
+            return;
+        }
+        if row.epoch > epoch.view.epoch {
+            self.ask_view(row.from);
+            return;
+        }
+        if row.epoch < epoch.view.epoch {
+            self.help_old(row.instance, row.epoch, row.from);
+            return;
+        }
+        let Some(rank) = epoch.view.rank_of(row.from) else { return };
+        if self.phase == Phase::Frozen {
+            epoch.heard(now, rank);
+            return;
+        }
+        if epoch.merge(now, rank, row) {
+            self.check_digests();
+            self.deliver();
+            self.schedule_row(now);
+            if self.epoch.as_ref().is_some_and(|epoch| row.position < epoch.position) {
+                // It may have missed what this member told.
+                self.row_due = Instant::earliest([self.row_due, now.after(self.pause)]);
+            }
+        }
+    }
+
+    /// Delivers what may be, and lets go of what everybody has.
+    fn deliver(&mut self) {
+        while self.phase == Phase::Active
+            && self.caught_up
+            && let Some(epoch) = &mut self.epoch
+            && let Some((rank, body)) = epoch.next()
+        {
+            self.emit(rank, body);
+        }
+        let Some(epoch) = &self.epoch else { return };
+        let everywhere = epoch.everywhere();
+        let mut released = 0;
+        while self.window_positions.front().is_some_and(|position| *position <= everywhere) {
+            self.window_positions.pop_front();
+            self.window_octets -= self.window.pop_front().unwrap_or(0);
+            released += 1;
+        }
+        if released > 0 {
+            self.full_since = None;
+            self.actions.push_back(Action::Release(released));
+        }
+    }
+
+    fn emit(&mut self, rank: usize, body: B) {
+        let Some(epoch) = &self.epoch else { return };
+        let position = epoch.position;
+        if rank == epoch.rank {
+            self.window_positions.push_back(position);
+        }
+        let from = epoch.view.members[rank].id;
+        let delivered = Delivered { position, epoch: epoch.view.epoch, from, body };
+        // State that was transferred may be later than where the epoch began.
+        if position <= self.have {
+            return;
+        }
+        self.have = position;
+        if self.config.keeps_history {
+            self.history.insert(&delivered);
+        }
+        self.actions.push_back(Action::Deliver(delivered));
+    }
+
+    fn check_digests(&mut self) {
+        let Some(epoch) = &self.epoch else { return };
+        // With half of the others against it, a member of lower rank is believed.
+        let others = epoch.diverged.count();
+        let half = epoch.view.members.len() / 2;
+        let is_wrong =
+            others > half || others == half && others > 0 && epoch.diverged.iter().any(|it| it < epoch.rank);
+        if is_wrong {
+            self.actions.push_back(Action::Status(Status::Diverged));
+            self.go();
+        }
+    }
+
+    /// Rows are sent once for all that a driver had at hand: see [`Self::flush`].
+    fn schedule_row(&mut self, now: Instant) {
+        let Some(epoch) = &self.epoch else { return };
+        let untold = epoch.position - self.told_position.min(epoch.position);
+        if untold > 0 && untold * 4 >= self.config.window_entries as u64 {
+            self.is_dirty = true;
+        }
+        if untold > 0 {
+            self.row_due = Instant::earliest([self.row_due, now.after(ROW_POSITION)]);
+        } else if self.is_waiting() {
+            self.row_due = Instant::earliest([self.row_due, now.after(self.pause)]);
+        }
+    }
+
+    /// Whether others wait for a row.
+    #[must_use]
+    pub const fn is_dirty(&self) -> bool {
+        self.is_dirty
+    }
+
+    /// The driver has handed over what was at hand: others are told what this member has.
+    pub fn flush(&mut self, now: Instant) {
+        if self.is_dirty && self.phase == Phase::Active {
+            self.pause = ROW_PENDING;
+            self.send_row(now);
+        }
+    }
+
+    fn send_row(&mut self, now: Instant) {
+        let Some(epoch) = &self.epoch else { return };
+        self.is_dirty = false;
+        self.told_position = epoch.position;
+        let row = epoch.row(now, self.config.lease, self.caught_up);
+        // Who waits for others tells again soon what they may have missed.
+        self.row_due = now.after(if self.is_waiting() { self.pause } else { ROW_IDLE });
+        self.pause = Duration((self.pause.0 * 2).min(ROW_IDLE.0));
+        self.actions.push_back(Action::Send(Destination::Group, Message::Row(row)));
+    }
+
+    /// Whether it holds what it may not deliver yet, or not everybody has delivered what it wrote.
+    fn is_waiting(&self) -> bool {
+        !self.window.is_empty() || self.epoch.as_ref().is_some_and(Epoch::has_undelivered)
+    }
+
+    /// When [`Self::tick`] is to be called next.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Gone => None,
+            Phase::Joining => Some(self.joining.due()),
+            Phase::Active => self.row_due,
+            Phase::Frozen => self.repeat_due,
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Instant) {
+        self.notice(now);
+        match self.phase {
+            Phase::Gone => {}
+            Phase::Joining => self.tick_joining(now),
+            Phase::Active => self.tick_active(now),
+            Phase::Frozen => {
+                if self.repeat_due.is_none_or(|due| due <= now) {
+                    self.repeat_due = now.after(REPORT_AGAIN);
+                    self.report(now);
+                }
+            }
+        }
+    }
+
+    fn tick_active(&mut self, now: Instant) {
+        let Some(epoch) = &self.epoch else { return };
+        if !self.silent(epoch, now).is_empty() || self.leaves || self.is_held_up(now) {
+            self.freeze(now);
+            return;
+        }
+        if !self.caught_up {
+            self.tick_fetch(now);
+        }
+        if self.is_dirty || self.row_due.is_none_or(|due| due <= now) {
+            self.send_row(now);
+        }
+    }
+
+    fn silent(&self, epoch: &Epoch<B>, now: Instant) -> Ranks {
+        epoch.silent(now, self.config.lease, self.config.stuck)
+    }
+
+    fn is_held_up(&self, now: Instant) -> bool {
+        !self.config.slow.is_infinite()
+            && self.full_since.is_some_and(|since| now.since(since) >= self.config.slow)
+    }
+
+    /// Whoever did not run for long has heard nobody meanwhile: that is not the others' silence.
+    fn notice(&mut self, now: Instant) {
+        let pause = self.last_call.map_or(Duration::ZERO, |last| now.since(last));
+        self.last_call = Some(now);
+        if pause.0 > self.config.lease.0 / 2
+            && let Some(epoch) = &mut self.epoch
+        {
+            epoch.woke(now);
+        }
+    }
+
+    fn part_for(&self, after: u64) -> Transfer<B> {
+        self.history.part(self.id, after, self.have, TRANSFER_BYTES_MAX)
+    }
+
+    fn remember(&mut self, decision: &Arc<Decision>) {
+        if self.decisions.iter().any(|it| it.base == decision.base) {
+            return;
+        }
+        if self.decisions.len() == DECISIONS_KEPT {
+            self.decisions.pop_front();
+        }
+        self.decisions.push_back(Arc::clone(decision));
+    }
+}

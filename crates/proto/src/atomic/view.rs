@@ -1,0 +1,265 @@
+//! Who takes part in an epoch, and how an epoch ends: pure functions.
+
+use crate::atomic::{MEMBERS_MAX, MemberId, VoterId};
+
+/// A set of members by their ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ranks(pub u32);
+
+impl Ranks {
+    /// Ranks below `count`.
+    #[must_use]
+    pub const fn first(count: usize) -> Self {
+        if count >= 32 { Self(u32::MAX) } else { Self((1 << count) - 1) }
+    }
+
+    /// Whether it has a rank.
+    #[must_use]
+    pub const fn has(self, rank: usize) -> bool {
+        rank < 32 && self.0 >> rank & 1 == 1
+    }
+
+    /// Adds a rank below [`MEMBERS_MAX`].
+    pub const fn add(&mut self, rank: usize) {
+        if rank < 32 {
+            self.0 |= 1 << rank;
+        }
+    }
+
+    /// Takes a rank out.
+    pub const fn remove(&mut self, rank: usize) {
+        if rank < 32 {
+            self.0 &= !(1 << rank);
+        }
+    }
+
+    /// How many it has.
+    #[must_use]
+    pub const fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether it has none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those of this one that the other has not.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// All, from the lowest.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..32).filter(move |&rank| self.has(rank))
+    }
+}
+
+/// One member of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Who.
+    pub id: MemberId,
+    /// Whether it had, when the epoch began, everything that the durability of the group asks for.
+    pub caught_up: bool,
+}
+
+/// Who takes part in an epoch, by rank, and where it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Of which of the groups that were ever made of the topic.
+    pub instance: u64,
+    /// Number of the epoch, from 1.
+    pub epoch: u64,
+    /// Who takes part; the place in this list is the rank.
+    pub members: Vec<Place>,
+    /// Who decides how the epoch ends.
+    pub voters: Vec<VoterId>,
+    /// The epoch with which these voters began to vote.
+    pub voters_since: u64,
+    /// Entries delivered before.
+    pub base_position: u64,
+    /// Stamps of the epoch are larger.
+    pub base_clock: u64,
+}
+
+impl View {
+    /// The rank of a member.
+    #[must_use]
+    pub fn rank_of(&self, id: MemberId) -> Option<usize> {
+        self.members.iter().position(|it| it.id == id)
+    }
+
+    /// All ranks.
+    #[must_use]
+    pub fn ranks(&self) -> Ranks {
+        Ranks::first(self.members.len())
+    }
+}
+
+/// How an epoch ended, and the next view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Which epoch ends.
+    pub base: u64,
+    /// Entries of each lane, by the ranks of that epoch, that are delivered in it; no others are.
+    pub cut: Vec<u64>,
+    /// Who goes on, by the ranks of that epoch.
+    pub incumbents: Ranks,
+    /// Who takes part from now on.
+    pub next: View,
+}
+
+/// What a member has when it has stopped. It changes no more in this epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Who reports.
+    pub id: MemberId,
+    /// Which epoch it has stopped in.
+    pub epoch: u64,
+    /// Entries of each lane that it holds.
+    pub holds: Vec<u64>,
+    /// Its Lamport clock.
+    pub clock: u64,
+    /// Whether it has everything that came before the epoch.
+    pub caught_up: bool,
+    /// Whom it hears.
+    pub hears: Ranks,
+    /// Who keeps the others waiting, by its account.
+    pub accuses: Ranks,
+    /// Whether it wishes to leave.
+    pub leaves: bool,
+}
+
+/// Who wishes to join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Joiner {
+    /// Who.
+    pub id: MemberId,
+    /// Whether it has all up to the epoch to come whatever happens: nothing is kept in this group.
+    pub caught_up: bool,
+}
+
+/// How an epoch may end by these reports of its members; `None` if nobody reported who can go on.
+///
+/// Only who reported goes on, as nobody else is known to hold what is cut to (and at least one does who has
+/// what came before). The cut is the least of what those hold who go on: what anybody has delivered, all of
+/// them hold. Those go on who hear one another, as many as a greedy choice finds.
+#[must_use]
+pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Voters) -> Option<Decision> {
+    let report_of =
+        |rank: usize| reports.iter().find(|it| view.members.get(rank).is_some_and(|place| place.id == it.id));
+    let lanes = view.members.len();
+    let mut reported = Ranks::default();
+    let mut accused = Ranks::default();
+    for rank in 0..lanes {
+        if let Some(report) = report_of(rank)
+            && report.epoch == view.epoch
+            && report.holds.len() == lanes
+        {
+            reported.add(rank);
+            accused.0 |= report.accuses.0;
+            if report.leaves {
+                accused.add(rank);
+            }
+        }
+    }
+    let is_caught_up = |rank: usize| report_of(rank).is_some_and(|it| it.caught_up);
+    let incumbents = [reported.without(accused), reported]
+        .into_iter()
+        .map(|candidates| {
+            connected(candidates, |rank| report_of(rank).map(|it| it.hears).unwrap_or_default(), is_caught_up)
+        })
+        .find(|ranks| ranks.iter().any(is_caught_up))?;
+    let held =
+        |lane: usize| incumbents.iter().filter_map(|rank| report_of(rank)?.holds.get(lane).copied()).min();
+    let cut: Vec<u64> = (0..lanes).map(|lane| held(lane).unwrap_or(0)).collect();
+    let clock = reports.iter().filter(|it| it.epoch == view.epoch).map(|it| it.clock).max().unwrap_or(0);
+    let mut members: Vec<Place> = incumbents
+        .iter()
+        .map(|rank| Place { id: view.members[rank].id, caught_up: is_caught_up(rank) })
+        .collect();
+    for joiner in joiners {
+        let is_there = members.iter().any(|it| it.id.prefix == joiner.id.prefix);
+        if !is_there && members.len() < MEMBERS_MAX {
+            members.push(Place { id: joiner.id, caught_up: joiner.caught_up });
+        }
+    }
+    let (voters, voters_since) = voters.of(view, &members);
+    let next = View {
+        instance: view.instance,
+        epoch: view.epoch + 1,
+        members,
+        voters,
+        voters_since,
+        base_position: view.base_position + cut.iter().sum::<u64>(),
+        base_clock: clock.max(view.base_clock) + 1,
+    };
+    Some(Decision { base: view.epoch, cut, incumbents, next })
+}
+
+/// Of those the most that hear one another, found greedily: who hears the fewest of them goes first, then who
+/// has not caught up, then the higher rank. One who has caught up stays.
+fn connected(
+    mut ranks: Ranks,
+    hears: impl Fn(usize) -> Ranks,
+    is_caught_up: impl Fn(usize) -> bool,
+) -> Ranks {
+    let both = |ranks: Ranks, rank: usize| {
+        let heard =
+            ranks.iter().filter(|&other| other == rank || hears(other).has(rank) && hears(rank).has(other));
+        heard.count()
+    };
+    loop {
+        let all = ranks.count();
+        let last_caught_up = (ranks.iter().filter(|&rank| is_caught_up(rank)).count() == 1)
+            .then(|| ranks.iter().find(|&rank| is_caught_up(rank)))
+            .flatten();
+        let worst = ranks
+            .iter()
+            .filter(|&rank| Some(rank) != last_caught_up)
+            .map(|rank| (both(ranks, rank), is_caught_up(rank), std::cmp::Reverse(rank)))
+            .min();
+        match worst {
+            Some((heard, _, std::cmp::Reverse(rank))) if heard < all => ranks.remove(rank),
+            _ => return ranks,
+        }
+    }
+}
+
+/// Who votes in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Voters {
+    /// Always these.
+    Fixed(Vec<VoterId>),
+    /// The members of lowest rank: one of two, three of up to four, five of more.
+    Members,
+}
+
+impl Voters {
+    /// Who votes on the end of an epoch that these members begin, and since when.
+    #[must_use]
+    pub fn of(&self, before: &View, members: &[Place]) -> (Vec<VoterId>, u64) {
+        let voters = match self {
+            Self::Fixed(voters) => voters.clone(),
+            Self::Members => {
+                let count = match members.len() {
+                    0..=2 => 1,
+                    3..=4 => 3,
+                    _ => 5,
+                };
+                members.iter().take(count).map(|it| it.id.voter()).collect()
+            }
+        };
+        let since = if voters == before.voters { before.voters_since } else { before.epoch + 1 };
+        (voters, since)
+    }
+}

@@ -1,0 +1,37 @@
+//! What groups of ATOMIC topics are tuned by.
+
+use crate::time::Duration;
+
+rows! { ATOMIC: "Groups of ATOMIC topics";
+    /// Rows are repeated so often where nobody waits: a tenth of the lease, so that some may be lost.
+    ROW_IDLE: Duration = 50, ms;
+    /// And first after this where a member waits for others, which may have missed its row; then half as
+    /// often each time.
+    ROW_PENDING: Duration = 5, ms;
+    /// What a member has delivered is told after this at the latest: writers may wait for it.
+    ROW_POSITION: Duration = 2, ms;
+    /// Who has stopped says so again after this, until it hears how the epoch ended.
+    REPORT_AGAIN: Duration = 20, ms;
+    /// Without a decision for so long an application is told that its group is suspended.
+    SUSPENDED_AFTER: Duration = 2, s;
+    /// Who would join asks again after this.
+    JOIN_AGAIN: Duration = 50, ms;
+    /// And asks another member if the one that it asked does not answer.
+    FETCH_AGAIN: Duration = 100, ms;
+    /// A part of the agreed history, for who joins.
+    TRANSFER_BYTES_MAX: usize = 32, KiB;
+    /// Who would join and needs no more entries than this is taken in: it has the rest in a moment.
+    JOIN_ENTRIES_MAX: usize = 1_024, entries;
+    /// Ends of epochs that a member remembers for those who have missed them.
+    DECISIONS_KEPT: usize = 16, epochs;
+    /// Voters wait so long for reports of members that others still hear.
+    REPORTS_WITHIN: Duration = 200, ms;
+    /// And a voter for each that comes before it.
+    PROPOSER_PAUSE: Duration = 100, ms;
+    /// Those who join within this are taken in together.
+    JOINERS_WITHIN: Duration = 50, ms;
+    /// Members that are to stop are told again after this.
+    WEDGE_AGAIN: Duration = 20, ms;
+    /// A wish to join that is not repeated for so long is forgotten.
+    JOIN_FORGOTTEN: Duration = 500, ms;
+}
