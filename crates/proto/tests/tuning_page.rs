@@ -9,7 +9,7 @@ use std::{env, fs};
 use plainsong_proto::discovery::DiscoveryLimits;
 use plainsong_proto::reader::ReaderLimits;
 use plainsong_proto::time::Duration;
-use plainsong_proto::tuning::{GROUPS, Row};
+use plainsong_proto::tuning::{GROUPS, GROUPS_OF_ATOMIC, Group, Row};
 use plainsong_proto::writer::WriterLimits;
 
 /// Set by `cargo xtask docs`: the page is written instead of compared.
@@ -24,6 +24,13 @@ refuses numbers of writers, readers and discovery outside the table.
 
 ";
 
+const INTRODUCTION_OF_ATOMIC: &str = "# Tuning of ATOMIC groups
+
+This page is written by `cargo xtask docs` from `crates/proto/src/tuning`; a test fails when it is out of date. The
+rest of the tuning is in `tuning.md`, the protocol in `atomic.md`.
+
+";
+
 const INTRODUCTION_OF_LIMITS: &str = "# Limits of writers, readers and discovery
 
 This page is written by `cargo xtask docs` from the structures that drivers fill in; a test fails when it is out of
@@ -33,7 +40,11 @@ date. RESOURCE_LIMITS only tightens them.
 
 #[test]
 fn the_pages_say_what_the_tables_say() {
-    for (name, page) in [("docs/tuning.md", tuning()), ("docs/limits.md", limits())] {
+    for (name, page) in [
+        ("docs/tuning.md", tuning(INTRODUCTION, GROUPS)),
+        ("docs/tuning-atomic.md", tuning(INTRODUCTION_OF_ATOMIC, GROUPS_OF_ATOMIC)),
+        ("docs/limits.md", limits()),
+    ] {
         let path = root().join(name);
         if env::var_os(WRITE_VARIABLE).is_some() {
             fs::write(&path, page).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -46,7 +57,7 @@ fn the_pages_say_what_the_tables_say() {
 
 #[test]
 fn every_row_has_a_name_of_its_own_a_value_and_a_reason() {
-    for group in GROUPS {
+    for group in GROUPS.iter().chain(GROUPS_OF_ATOMIC) {
         let mut names = BTreeSet::new();
         for row in group.rows {
             assert!(names.insert(row.name), "{} is twice in {}", row.name, group.owner);
@@ -60,9 +71,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn tuning() -> String {
-    let mut page = INTRODUCTION.to_owned();
-    for group in GROUPS {
+fn tuning(introduction: &str, groups: &[Group]) -> String {
+    let mut page = introduction.to_owned();
+    for group in groups {
         heading(&mut page, group.owner);
         for row in group.rows {
             let unit = row.unit.replace('_', " ");

@@ -42,8 +42,10 @@ pub const GROUPS: &[Group] = &[
     discovery::PARTICIPANTS,
     discovery::ENDPOINTS,
     memory::MEMORY,
-    atomic::ATOMIC,
 ];
+
+/// The rows of groups of ATOMIC topics, which have a page of their own (`docs/tuning-atomic.md`).
+pub const GROUPS_OF_ATOMIC: &[Group] = &[atomic::ATOMIC];
 
 /// A value in its unit as its type has it.
 macro_rules! quantity {
