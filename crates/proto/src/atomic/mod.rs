@@ -3,8 +3,8 @@
 //! Participants with an ATOMIC endpoint of a topic are the members of its group. Each sends what it
 //! writes on a lane of its own, a reliable stream in order (`lane`). Members multicast what they have
 //! ([`Row`]); what all have is delivered in the order of Lamport stamps (`epoch`). Nobody leads, and nothing
-//! is agreed upon, until a member comes, goes or is lost: then all stop, say what they have, and agree once on
-//! how the epoch ends and who goes on ([`coordinator`], `decider`, [`view`]).
+//! is agreed upon, until a member comes, goes or is lost: then all stop, say what they have, and agree once
+//! on how the epoch ends and who goes on ([`coordinator`], `decider`, [`view`]).
 //!
 //! Everything here is a state machine: messages, entries and time go in, [`Action`]s come out.
 
