@@ -202,3 +202,12 @@ fn a_mistake_in_a_profile_is_told_with_its_line_and_column() {
     let (_, code) = failure(&["-P", "--qos-profile", "House::Room"]);
     assert_eq!(code, Some(2), "a profile is of a file");
 }
+
+#[test]
+fn atomic_consistency_is_refused_by_name_until_it_is_carried_out() {
+    let (line, code) = failure(&["-P", "--consistency", "atomic"]);
+    assert!(line.ends_with("CONSISTENCY ATOMIC is not supported yet: set it to EVENTUAL\n"), "{line}");
+    assert_eq!(code, Some(2));
+    let (line, _) = failure(&["-S", "--consistency", "atomic", "-s", "1"]);
+    assert!(line.contains("the reader of topic 'Square': OWNERSHIP: "), "{line}");
+}

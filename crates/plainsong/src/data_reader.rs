@@ -28,7 +28,7 @@ use plainsong_proto::type_support::{self, TypeSupport};
 use crate::base::locks::lock;
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore, WaitSet};
-use crate::consistent::check_qos;
+use crate::consistent::{check_announced_qos, check_qos};
 use crate::content_filtered_topic::ReaderFilter;
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations, key_value};
 use crate::error::{Error, OutOfResources, PreconditionNotMet, Result, WaitedFor};
@@ -317,12 +317,14 @@ impl ReaderInner {
         subscriber.check_exists()?;
         topic.check_usable(&subscriber.participant)?;
         let qos = subscriber.qos_of_member(qos);
-        check_qos(&qos, EntityKind::Reader, &format!("the reader of topic '{}'", topic.name))?;
+        let describe = || format!("the reader of topic '{}'", topic.name);
+        check_qos(&qos, EntityKind::Reader, &describe())?;
+        let qos = announced_qos(qos, &subscriber.qos(), &topic.qos());
+        check_announced_qos(&qos, None, describe)?;
         let participant = &subscriber.participant;
         let (keyed, key) = (ty.is_keyed(), Arc::clone(&ty).key_function(keys::fingerprint_of));
         let id = EntityId::user_reader(participant.next_entity_key(), keyed);
         let guid = participant.guid_prefix.entity(id);
-        let qos = announced_qos(qos, &subscriber.qos(), &topic.qos());
         let presentation = qos.presentation;
         let in_group = presentation.access_scope == AccessScope::Group
             && (presentation.coherent_access || presentation.ordered_access);
@@ -719,6 +721,10 @@ impl Member for ReaderInner {
 
     fn enable(self: &Arc<Self>) -> Result<()> {
         self.announce()
+    }
+
+    fn check_group(&self, group: &QosSet) -> Result<()> {
+        self.check_group_qos(group)
     }
 
     fn delete(&self) -> Result<()> {

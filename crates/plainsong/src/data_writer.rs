@@ -32,7 +32,7 @@ use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore};
-use crate::consistent::check_qos;
+use crate::consistent::{check_announced_qos, check_qos};
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations, key_value};
 use crate::error::{BadParameter, Error, OutOfResources, Result};
 use crate::group::{Member, announced_qos};
@@ -485,11 +485,13 @@ impl WriterInner {
         publisher.check_exists()?;
         topic.check_usable(&publisher.participant)?;
         let qos = publisher.qos_of_member(qos);
-        check_qos(&qos, EntityKind::Writer, &format!("the writer of topic '{}'", topic.name))?;
+        let describe = || format!("the writer of topic '{}'", topic.name);
+        check_qos(&qos, EntityKind::Writer, &describe())?;
+        let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
+        check_announced_qos(&qos, None, describe)?;
         let participant = &publisher.participant;
         let id = EntityId::user_writer(participant.next_entity_key(), keyed);
         let guid = participant.guid_prefix.entity(id);
-        let qos = announced_qos(qos, &publisher.qos(), &topic.qos());
         let version = qos.data_representation.first().copied().unwrap_or(XcdrVersion::Xcdr1);
         let max_blocking_time = qos.reliability.max_blocking_time;
         let is_grouped = qos.presentation.access_scope == AccessScope::Group;
@@ -736,6 +738,10 @@ impl Member for WriterInner {
 
     fn enable(self: &Arc<Self>) -> Result<()> {
         self.announce()
+    }
+
+    fn check_group(&self, group: &QosSet) -> Result<()> {
+        self.check_group_qos(group)
     }
 
     fn delete(&self) -> Result<()> {

@@ -131,4 +131,5 @@ fn copy_shared(qos: &mut QosSet, topic: &QosSet) {
     qos.resource_limits = topic.resource_limits;
     qos.ownership = topic.ownership;
     qos.data_representation.clone_from(&topic.data_representation);
+    qos.consistency = topic.consistency;
 }

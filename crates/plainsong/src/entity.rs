@@ -287,7 +287,15 @@ macro_rules! endpoint_inner {
             {
                 return Err(Error::ImmutablePolicy { policy: policy.name, entity: self.describe() });
             }
+            check_announced_qos(&qos, self.core.is_enabled().then_some(&old), || self.describe())?;
             self.apply_qos(qos)
+        }
+
+        /// Refuses policies of a group that this member of it cannot have.
+        fn check_group_qos(&self, group: &QosSet) -> Result<()> {
+            let old = self.slot.look(|endpoint| endpoint.qos().clone());
+            let qos = announced_qos(old.clone(), group, &self.topic.qos());
+            check_announced_qos(&qos, self.core.is_enabled().then_some(&old), || self.describe())
         }
 
         /// Announces anew what the group decides.

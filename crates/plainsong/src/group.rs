@@ -25,6 +25,8 @@ pub(crate) trait Member: HasCore + 'static {
     fn guid(&self) -> Guid;
     fn topic(&self) -> &Arc<TopicInner>;
     fn enable(self: &Arc<Self>) -> Result<()>;
+    /// Refuses policies of its group that it cannot have.
+    fn check_group(&self, group: &QosSet) -> Result<()>;
     /// Withdraws it for good. Deleting it again is an error.
     fn delete(&self) -> Result<()>;
 }
@@ -226,6 +228,7 @@ impl<E: Member, L: ?Sized> Group<E, L> {
         let qos = qos.or_default(self.kind, || self.participant.default_group_qos(self.kind));
         check_qos(&qos, self.kind, name(self.kind))?;
         let members = self.members();
+        members.iter().try_for_each(|member| member.check_group(&qos))?;
         let mut current = lock(&self.qos);
         // As long as the group has no endpoints, nothing depends on it.
         if self.core.is_enabled()

@@ -3,8 +3,8 @@
 pub use crate::cdr::{OctetSeq, XcdrVersion};
 pub use crate::instance::{Guid, InstanceHandle};
 pub use crate::qos::{
-    AccessScope, DestinationOrder, Durability, History, HistoryKind, Liveliness, LivelinessKind, Ownership,
-    PolicyId, Presentation, QosSet, ReliabilityKind, ResourceLimits,
+    AccessScope, ConsistencyKind, DestinationOrder, Durability, History, HistoryKind, Liveliness,
+    LivelinessKind, Ownership, PolicyId, Presentation, QosSet, ReliabilityKind, ResourceLimits,
 };
 pub use crate::sample::{InstanceState, SampleInfo, SampleState, ViewState};
 pub use crate::status::{

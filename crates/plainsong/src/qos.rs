@@ -2,9 +2,9 @@
 //! in XML are in [`crate::qos_provider`].
 
 pub use plainsong_proto::qos::{
-    AccessScope, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityKind, History,
-    HistoryKind, Inconsistent, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership, POLICIES, Policy,
-    PolicyId, Presentation, Property, QosSet, ReaderDataLifecycle, Reliability, ReliabilityKind,
-    ResourceLimits, Shortfall, TypeConsistency, Unhonoured, WriterDataLifecycle, consistent, incompatible,
-    partitions_match, shortfalls, unhonoured,
+    AccessScope, Consistency, ConsistencyKind, DestinationOrder, Durability, DurabilityService,
+    EntityFactory, EntityKind, History, HistoryKind, Inconsistent, LENGTH_UNLIMITED, Liveliness,
+    LivelinessKind, Ownership, POLICIES, Policy, PolicyId, Presentation, Property, QosSet,
+    ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits, Shortfall, TypeConsistency,
+    Unhonoured, WriterDataLifecycle, consistent, incompatible, partitions_match, shortfalls, unhonoured,
 };

@@ -284,7 +284,7 @@ fn changeable_policies_change_at_run_time_and_others_are_refused_by_name() {
 
 type Change = fn(&mut QosSet);
 
-fn immutable() -> [(&'static str, Change); 8] {
+fn immutable() -> [(&'static str, Change); 9] {
     [
         ("DURABILITY", |qos| qos.durability = Durability::TransientLocal),
         ("DURABILITY_SERVICE", |qos| qos.durability_service.history.depth = 2),
@@ -294,6 +294,9 @@ fn immutable() -> [(&'static str, Change); 8] {
         ("DESTINATION_ORDER", |qos| qos.destination_order = DestinationOrder::BySourceTimestamp),
         ("HISTORY", |qos| qos.history.depth = 9),
         ("RESOURCE_LIMITS", |qos| qos.resource_limits.max_samples = 9),
+        ("CONSISTENCY", |qos| {
+            (qos.consistency.kind, qos.lifespan) = (ConsistencyKind::Atomic, time::Duration::INFINITE);
+        }),
     ]
 }
 
@@ -361,6 +364,37 @@ fn what_is_not_honoured_is_told() {
     );
     let sample = late.wait_take(PATIENCE).unwrap().pop().unwrap();
     assert_eq!(sample.data.unwrap().x, 2.0);
+}
+
+/// Until something carries it, ATOMIC is refused, and nothing less is made of it.
+#[test]
+fn what_is_atomic_is_refused_for_now_and_what_contradicts_it_by_name() {
+    let one = participant(fresh_domain());
+    let atomic = || QosSet::default().consistency(ConsistencyKind::Atomic);
+    let topic = one.create_topic::<Point>("Agreed", atomic()).unwrap();
+    assert!(topic.qos().is_atomic() && topic.qos().is_reliable());
+    let publisher = one.create_publisher(QosSet::default()).unwrap();
+    let subscriber = one.create_subscriber(QosSet::default()).unwrap();
+    let mut of_topic = QosSet::writer();
+    Publisher::copy_from_topic_qos(&mut of_topic, &topic.qos());
+    let refused = publisher.create_writer(&topic, of_topic).err().unwrap();
+    assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+    let reason = "CONSISTENCY ATOMIC is not supported yet: set it to EVENTUAL";
+    assert_eq!(refused.to_string(), format!("the writer of topic 'Agreed': {reason}"));
+    let refused = subscriber.create_reader(&topic, atomic()).err().unwrap();
+    assert_eq!(refused.to_string(), format!("the reader of topic 'Agreed': {reason}"));
+    // Nor does one become ATOMIC before it is enabled.
+    let disabled = QosSet::default().entity_factory(EntityFactory { autoenable_created_entities: false });
+    let later = one.create_publisher(disabled).unwrap();
+    let writer = later.create_writer(&topic, QosSet::writer()).unwrap();
+    assert!(matches!(writer.set_qos(atomic()), Err(Error::Unsupported { .. })));
+    assert!(!writer.qos().is_atomic());
+    // What contradicts it is refused as such.
+    let refused = subscriber.create_reader(&topic, atomic().best_effort()).err().unwrap();
+    assert!(refused.to_string().contains("of the reader of topic 'Agreed': RELIABILITY: "), "{refused}");
+    let many = one.create_publisher(QosSet::default().partition(["a", "b"])).unwrap();
+    let refused = many.create_writer(&topic, atomic()).err().unwrap();
+    assert!(refused.to_string().contains("of the writer of topic 'Agreed': PARTITION: "), "{refused}");
 }
 
 #[test]

@@ -52,6 +52,8 @@ policy_ids! {
     DurabilityService = 22 "DURABILITY_SERVICE",
     DataRepresentation = 23 "DATA_REPRESENTATION",
     TypeConsistencyEnforcement = 24 "TYPE_CONSISTENCY_ENFORCEMENT",
+    // Ids from 1024 on are free for vendors.
+    Consistency = 1025 "CONSISTENCY",
 }
 
 impl fmt::Display for PolicyId {

@@ -13,7 +13,7 @@ use plainsong_proto::locator::Locator;
 use plainsong_proto::outbox::DataHeader;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
-use plainsong_proto::qos::{Property, QosSet};
+use plainsong_proto::qos::{ConsistencyKind, Property, QosSet};
 use plainsong_proto::seq::{SequenceNumber, SequenceSet};
 use plainsong_proto::wire::Gap;
 
@@ -89,6 +89,8 @@ fn payloads() -> Vec<Vec<u8>> {
     };
     let filtering =
         EndpointData { content_filter: Some(content_filter), ..endpoint(EntityId::user_reader(1, false)) };
+    let mut atomic = endpoint(EntityId::user_writer(2, true));
+    atomic.qos = atomic.qos.consistency(ConsistencyKind::Atomic);
     // What two filters said about a sample.
     let verdicts =
         [&[0x55, 0, 44, 0, 1, 0, 0, 0, 0, 0, 0, 0x40, 2, 0, 0, 0][..], &[0x62; 32], &[1, 0, 0, 0]].concat();
@@ -98,6 +100,7 @@ fn payloads() -> Vec<Vec<u8>> {
         endpoint(EntityId::user_writer(1, true)).encode(),
         endpoint(EntityId::user_reader(1, true)).encode(),
         filtering.encode(),
+        atomic.encode(),
         verdicts,
         message.encode(),
     ]

@@ -13,6 +13,7 @@ use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Duration, Instant, Now, Time};
+use plainsong_proto::vendor;
 use plainsong_proto::wire::header::{Header, Submessage};
 use plainsong_proto::wire::{
     AckNack, ContentFilterInfo, Data, DataFrag, EndpointSubmessage, Gap, Heartbeat, HeartbeatFrag, InlineQos,
@@ -121,6 +122,14 @@ fn data_of(name: &str, writer: EntityId) -> (Vec<u8>, InlineQos, bool) {
     only
 }
 
+/// The only announcement of an endpoint in a golden message.
+fn endpoint_of(name: &str, writer: EntityId) -> EndpointData {
+    let bytes = golden(name);
+    let (header, _) = Header::parse(&bytes).expect("a header");
+    let (payload, _, _) = data_of(name, writer);
+    EndpointData::decode(&payload, header.vendor).expect("the data of an endpoint")
+}
+
 #[test]
 fn every_file_is_read_to_its_end_and_repeated_with_the_same_meaning() {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../interop/golden");
@@ -184,10 +193,8 @@ fn cyclone_announces_a_participant() {
 
 #[test]
 fn cyclone_announces_a_writer_and_a_reader() {
-    let (payload, _, _) = data_of("cyclonedds_11_0_1_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
-    let writer = EndpointData::decode(&payload).expect("publication data");
-    let (payload, _, _) = data_of("cyclonedds_11_0_1_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
-    let reader = EndpointData::decode(&payload).expect("subscription data");
+    let writer = endpoint_of("cyclonedds_11_0_1_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
+    let reader = endpoint_of("cyclonedds_11_0_1_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
     assert!(writer.guid.entity.is_writer() && writer.guid.entity.is_keyed());
     assert!(reader.guid.entity.is_reader() && reader.guid.entity.is_keyed());
     for endpoint in [writer, reader] {
@@ -198,7 +205,7 @@ fn cyclone_announces_a_writer_and_a_reader() {
         assert_eq!((endpoint.qos.history.kind, endpoint.qos.history.depth), (HistoryKind::KeepLast, 5));
         assert_eq!(endpoint.qos.partition, ["p1", "x*"]);
         assert_eq!(endpoint.participant, endpoint.guid.prefix.participant());
-        assert_eq!(EndpointData::decode(&endpoint.encode()), Ok(endpoint));
+        assert_eq!(EndpointData::decode(&endpoint.encode(), vendor::PLAINSONG), Ok(endpoint));
     }
 }
 
@@ -314,10 +321,8 @@ fn fast_dds_announces_a_participant() {
 
 #[test]
 fn fast_dds_announces_a_writer_and_a_reader() {
-    let (payload, _, _) = data_of("fastdds_2_9_1_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
-    let writer = EndpointData::decode(&payload).expect("publication data");
-    let (payload, _, _) = data_of("fastdds_2_9_1_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
-    let reader = EndpointData::decode(&payload).expect("subscription data");
+    let writer = endpoint_of("fastdds_2_9_1_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
+    let reader = endpoint_of("fastdds_2_9_1_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
     assert!(writer.guid.entity.is_writer() && reader.guid.entity.is_reader());
     assert_eq!(writer.qos.ownership_strength, 3);
     assert_eq!(incompatible(&writer.qos, &reader.qos), []);
@@ -364,8 +369,7 @@ fn fast_dds_writes_a_sample_and_acknowledges() {
 
 #[test]
 fn fact_62_fast_dds_knows_a_filter_by_the_same_signature() {
-    let (payload, _, _) = data_of("fastdds_2_9_1_filtering_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
-    let reader = EndpointData::decode(&payload).expect("subscription data");
+    let reader = endpoint_of("fastdds_2_9_1_filtering_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
     let filter = reader.content_filter.expect("a filter");
     assert_eq!((filter.class_name.as_str(), filter.expression.as_str()), ("DDSSQL", "shapesize <= 20"));
     assert_eq!((filter.topic_name.as_str(), filter.parameters.len()), ("Square_filtered", 0));
@@ -385,10 +389,8 @@ fn embedded_rtps_announces_a_participant_a_writer_and_a_reader_with_locators() {
     let (payload, _, _) = data_of("embeddedrtps_2932c64_participant", EntityId::SPDP_WRITER);
     let data = ParticipantData::decode(&payload).expect("participant data");
     assert_eq!((data.vendor, data.protocol_version, data.builtin_endpoints), ([13, 37], [2, 2], 0b11_1111));
-    let (payload, _, _) = data_of("embeddedrtps_2932c64_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
-    let writer = EndpointData::decode(&payload).expect("publication data");
-    let (payload, _, _) = data_of("embeddedrtps_2932c64_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
-    let reader = EndpointData::decode(&payload).expect("subscription data");
+    let writer = endpoint_of("embeddedrtps_2932c64_writer", EntityId::SEDP_PUBLICATIONS_WRITER);
+    let reader = endpoint_of("embeddedrtps_2932c64_reader", EntityId::SEDP_SUBSCRIPTIONS_WRITER);
     for endpoint in [&writer, &reader] {
         assert_eq!(endpoint.unicast, data.default_unicast);
         assert!(endpoint.qos.is_reliable());

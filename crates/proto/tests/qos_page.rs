@@ -28,6 +28,7 @@ struct Row {
 
 const ANNOUNCED: &str = "crates/proto/src/discovery/tests/announced.rs";
 const BUILTIN: &str = "crates/plainsong/tests/builtin_topics.rs";
+const CONSISTENCY: &str = "crates/proto/src/qos/tests/consistency.rs";
 const COHERENT: &str = "crates/proto/src/reader/tests/coherent.rs";
 const DCPS: &str = "crates/plainsong/tests/dcps.rs";
 const ENTITIES: &str = "crates/plainsong/tests/entities.rs";
@@ -418,6 +419,20 @@ const ROWS: &[Row] = &[
         effect: "Announced where `propagate` is set; at most 64, 32 KiB together. No property changes what \
                  Plainsong does.",
     },
+    Row {
+        policy: "CONSISTENCY",
+        value: |qos| qos.consistency.kind.to_string(),
+        rule: "offered kind ≥ requested: EVENTUAL < ATOMIC",
+        files: &["crates/proto/src/qos/check.rs", "crates/plainsong/src/consistent.rs"],
+        tests: &[
+            (CONSISTENCY, "only_an_atomic_writer_satisfies_an_atomic_reader"),
+            (CONSISTENCY, "what_would_part_the_readers_of_an_atomic_topic_is_refused_by_name"),
+            (CONSISTENCY, "an_atomic_entity_is_in_one_partition_without_sets_and_stays_there"),
+            (CONSISTENCY, "atomic_is_one_parameter_that_others_may_ignore_and_eventual_is_none"),
+            (ENTITIES, "what_is_atomic_is_refused_for_now_and_what_contradicts_it_by_name"),
+        ],
+        effect: "Announced, and compared. Writers and readers with ATOMIC are refused as not supported yet.",
+    },
 ];
 
 fn octets(octets: &[u8]) -> String {
@@ -434,14 +449,43 @@ const INTRODUCTION: &str = "\
 This page is written by `cargo xtask docs` from the table of policies
 (`crates/proto/src/qos/table.rs`) and the list in `crates/proto/tests/qos_page.rs`; a test fails when it is out of
 date or names a file or test that does not exist. All policies of DCPS 1.4 are here, and those of other standards
-that Plainsong knows. Letters say which entities have a policy: **P**articipant, **T**opic, pu**B**lisher,
-**S**ubscriber, **W**riter, **R**eader.
+that Plainsong knows, and its own. Letters say which entities have a policy: **P**articipant, **T**opic,
+pu**B**lisher, **S**ubscriber, **W**riter, **R**eader.
 
 A policy with a rule in *offered and requested* keeps a writer and a reader apart that do not satisfy it. Each such
 pair is explained, with both values and a cure: `DomainParticipant::on_mismatch` and `mismatches`. That what is not
 changeable is refused by name, and what is changeable reaches others, is proved by
 `changeable_policies_change_at_run_time_and_others_are_refused_by_name` (plainsong/tests/entities.rs).
 
+";
+
+/// What goes with CONSISTENCY ATOMIC.
+const ATOMIC: &str = "\
+## CONSISTENCY and the other policies
+
+CONSISTENCY is a policy of Plainsong, with policy id 1025. EVENTUAL is what DCPS says: each reader gets the samples of
+each writer, and two readers may see two writers in different orders. ATOMIC says that all readers of the topic get the
+same samples in the same order, or none of them does, whatever fails.
+
+ATOMIC travels as parameter 0x8f05 of an announcement: a long, 1. EVENTUAL is not sent. Other products ignore the
+parameter, so that an ATOMIC writer is an ordinary reliable writer to them. Plainsong reads it in announcements of
+Plainsong only, because vendors use such numbers as they like. A reader with ATOMIC matches no writer of another
+product: it is told REQUESTED_INCOMPATIBLE_QOS.
+
+| policy | with ATOMIC |
+|---|---|
+| RELIABILITY | RELIABLE. It is the default of a topic or reader with ATOMIC that says nothing; BEST_EFFORT is refused |
+| DURABILITY | VOLATILE and TRANSIENT_LOCAL. TRANSIENT and PERSISTENT are refused until they are carried out |
+| LIFESPAN | Infinite: samples that expire by the clocks of readers are not the same everywhere. A finite one is refused |
+| DESTINATION_ORDER | BY_RECEPTION_TIMESTAMP, the order in which all readers get the samples. BY_SOURCE_TIMESTAMP is refused, since timestamps do not change that order |
+| OWNERSHIP | SHARED. EXCLUSIVE is refused: each reader finds out by itself, at another time, that an owner is gone |
+| PARTITION | One name. Several names and patterns are refused: the writers and readers of a topic in one partition agree with each other, and nobody is in two of them. A publisher or subscriber that has ATOMIC members stays in its partition |
+| PRESENTATION | INSTANCE and TOPIC, ordered or not: the order of all readers is an order of the topic. coherent_access is refused, because samples of other writers may stand between those of a set; so is GROUP, because each topic has an order of its own |
+| HISTORY, RESOURCE_LIMITS | As each entity likes. They limit what a reader keeps for the application, after the order; what is written and not yet everywhere is kept whatever HISTORY says |
+| TIME_BASED_FILTER, content filters, DEADLINE, READER_DATA_LIFECYCLE | As each reader likes: they act on what it got. A filtered reader sees a part of the same sequence |
+| LATENCY_BUDGET, TRANSPORT_PRIORITY, `suspend_publications` | As each writer likes: they change when samples are sent, not their order |
+| LIVELINESS | As always. That a writer is lost is told to each reader when its participant notices, not in the order of samples |
+| the rest | As always |
 ";
 
 /// The page as it should be.
@@ -468,6 +512,8 @@ fn page() -> String {
         writeln!(page, "| {} | {} | {files} | {} |", policy.name, row.effect, tests.join("<br>"))
             .expect("text grows");
     }
+    page.push('\n');
+    page.push_str(ATOMIC);
     page
 }
 

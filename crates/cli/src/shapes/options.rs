@@ -114,6 +114,9 @@ pub(crate) struct Options {
     /// The size cycles from 1 to this, with -z 0
     #[arg(long, default_value_t = 0)]
     pub(crate) size_modulo: i32,
+    /// Consistency of the readers of a topic: eventual (the default) or atomic
+    #[arg(long, value_enum)]
+    pub(crate) consistency: Option<ConsistencyOption>,
     /// File with QoS profiles in XML (DDS-XML 1.0) for all entities; other options go before it
     #[arg(long, value_name = "FILE")]
     pub(crate) qos_file: Option<PathBuf>,
@@ -134,6 +137,12 @@ pub(crate) enum DurabilityOption {
     L,
     T,
     P,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConsistencyOption {
+    Eventual,
+    Atomic,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

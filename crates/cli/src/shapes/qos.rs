@@ -5,7 +5,7 @@ use plainsong::Result;
 use plainsong::prelude::*;
 use plainsong::qos_provider::QosProviderError;
 
-use super::options::{DurabilityOption, FinalState, Options, Scope};
+use super::options::{ConsistencyOption, DurabilityOption, FinalState, Options, Scope};
 
 /// The QoS of all entities.
 pub(super) struct Qos<'a> {
@@ -118,6 +118,12 @@ impl<'a> Qos<'a> {
         }
         if options.strength >= 0 {
             qos.ownership = Ownership::Exclusive;
+        }
+        if let Some(consistency) = options.consistency {
+            qos = qos.consistency(match consistency {
+                ConsistencyOption::Eventual => ConsistencyKind::Eventual,
+                ConsistencyOption::Atomic => ConsistencyKind::Atomic,
+            });
         }
         if options.deadline_ms > 0 {
             qos.deadline = Duration::from_millis(options.deadline_ms);

@@ -1,13 +1,14 @@
 //! The elements of each policy: DDS-XML 1.0 maps the structures of the DDS IDL one to one (§7.2). PROPERTY,
-//! DATA_REPRESENTATION and TYPE_CONSISTENCY_ENFORCEMENT, which 1.0 leaves out, follow the same rules.
+//! DATA_REPRESENTATION and TYPE_CONSISTENCY_ENFORCEMENT, which 1.0 leaves out, and our own CONSISTENCY follow
+//! the same rules.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plainsong_proto::cdr::XcdrVersion;
 use plainsong_proto::qos::{
-    AccessScope, DestinationOrder, Durability, EntityKind, HistoryKind, LivelinessKind, Ownership, POLICIES,
-    Property, QosSet, ReliabilityKind,
+    AccessScope, ConsistencyKind, DestinationOrder, Durability, EntityKind, HistoryKind, LivelinessKind,
+    Ownership, POLICIES, Property, QosSet, ReliabilityKind,
 };
 use plainsong_proto::time::Duration;
 
@@ -440,6 +441,16 @@ pub(super) const ELEMENTS: &[PolicyElement] = &[
         ],
     },
     PolicyElement { name: "property", policy: "PROPERTY", fields: &[field("value", Form::Properties)] },
+    PolicyElement {
+        name: "consistency",
+        policy: "CONSISTENCY",
+        fields: &[field(
+            "kind",
+            Form::Kind(&["EVENTUAL_CONSISTENCY_QOS", "ATOMIC_CONSISTENCY_QOS"], |qos, index| {
+                pick(&mut qos.consistency.kind, ConsistencyKind::ALL, index);
+            }),
+        )],
+    },
 ];
 
 fn pick<T: Copy>(field: &mut T, kinds: &[T], index: usize) {

@@ -481,4 +481,16 @@ fn every_kind_has_its_literal() {
     check("<durability><kind>PERSISTENT_DURABILITY_QOS</kind></durability>", &|qos| {
         qos.durability == Durability::Persistent
     });
+    check("<consistency><kind>ATOMIC_CONSISTENCY_QOS</kind></consistency>", &QosSet::is_atomic);
+}
+
+#[test]
+fn consistency_of_an_unknown_kind_or_beside_what_it_excludes_is_refused() {
+    let refused = |policies: &str| refusal(writer(policies));
+    let unknown = refused("<consistency><kind>ATOMC_CONSISTENCY_QOS</kind></consistency>");
+    let message = "<kind> cannot be \"ATOMC_CONSISTENCY_QOS\"; did you mean ATOMIC_CONSISTENCY_QOS?";
+    assert!(unknown.contains(message), "{unknown}");
+    let atomic = "<consistency><kind>ATOMIC_CONSISTENCY_QOS</kind></consistency>";
+    let exclusive = refused(&format!("{atomic}<ownership><kind>EXCLUSIVE_OWNERSHIP_QOS</kind></ownership>"));
+    assert!(exclusive.contains("OWNERSHIP: ") && exclusive.contains("use SHARED"), "{exclusive}");
 }

@@ -217,6 +217,7 @@ impl ParticipantData {
                     _ => data.malformed += 1,
                 },
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
+                _ if parameter.is_vendor_specific() => ignored(&parameter)?,
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
             }
         }
@@ -274,7 +275,7 @@ pub struct EndpointData {
     /// Nothing is told of its type, though there is something to tell.
     pub is_untyped: bool,
     /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not
-    /// told. Of another product it may be anything.
+    /// told.
     pub receive_bytes: u32,
 }
 
@@ -345,14 +346,15 @@ impl EndpointData {
         encode_key(pid::ENDPOINT_GUID, guid)
     }
 
-    /// From the payload of an announcement. Absent policies have the defaults of a writer or of a reader,
-    /// whichever the endpoint's GUID says it is.
+    /// From the payload of an announcement of a participant of that vendor. Absent policies have the defaults
+    /// of a writer or of a reader, whichever the endpoint's GUID says it is. Parameters of vendors are read
+    /// where the vendor is ours: others use the same numbers for something else.
     ///
     /// # Errors
     /// [`Malformed::MissingMember`] without GUID, topic or type name, [`Malformed::InvalidEnum`] when the
     /// GUID names neither writer nor reader, [`Malformed::NotUnderstood`], and what the values themselves
     /// cause.
-    pub fn decode(payload: &[u8]) -> Result<Self, Malformed> {
+    pub fn decode(payload: &[u8], vendor: [u8; 2]) -> Result<Self, Malformed> {
         let guid = Self::decode_key(payload)?;
         if !guid.entity.is_writer() && !guid.entity.is_reader() {
             return Err(Malformed::InvalidEnum);
@@ -364,6 +366,7 @@ impl EndpointData {
         for parameter in list.parameters() {
             let mut value = Reader::new(parameter.value, list.little_endian);
             match parameter.known_id() {
+                _ if parameter.is_vendor_specific() && vendor != VENDOR_ID => ignored(&parameter)?,
                 pid::ENDPOINT_GUID => {}
                 pid::PARTICIPANT_GUID => data.participant = value.guid()?,
                 pid::TOPIC_NAME => data.topic_name = name(&mut value)?,
@@ -371,7 +374,7 @@ impl EndpointData {
                 pid::UNICAST_LOCATOR => keep_locator(&mut data.unicast, &mut data.unreached, &mut value)?,
                 pid::MULTICAST_LOCATOR => keep_locator(&mut data.multicast, &mut data.unreached, &mut value)?,
                 pid::EXPECTS_INLINE_QOS => data.expects_inline_qos = value.boolean()?,
-                pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32().unwrap_or(0),
+                pid::PLAINSONG_RECEIVE_BYTES => data.receive_bytes = value.u32()?,
                 pid::TYPE_MAX_SIZE_SERIALIZED => data.type_max_serialized_bytes = Some(value.u32()?),
                 pid::GROUP_ENTITY_ID => data.group = value.entity()?,
                 pid::CONTENT_FILTER_PROPERTY => data.content_filter = ContentFilter::decode(&mut value).ok(),
@@ -498,7 +501,12 @@ fn qos_or_unknown(
     list: &ParameterListView<'_>,
 ) -> Result<(), Malformed> {
     let known = table::decode_parameter(qos, parameter, list.little_endian)?;
-    if !known && parameter.must_understand() { Err(Malformed::NotUnderstood) } else { Ok(()) }
+    if known { Ok(()) } else { ignored(parameter) }
+}
+
+/// Passes over a parameter that means nothing to us, if that is allowed.
+fn ignored(parameter: &Parameter<'_>) -> Result<(), Malformed> {
+    if parameter.must_understand() { Err(Malformed::NotUnderstood) } else { Ok(()) }
 }
 
 fn encode_key(id: u16, guid: Guid) -> Vec<u8> {

@@ -29,7 +29,6 @@ use crate::time::{Instant, Now};
 use crate::tuning::discovery::{
     BUILTIN_HEARTBEAT_LONGEST, BUILTIN_HEARTBEAT_SHORTEST, ENDPOINT_DATA_BYTES_MAX, TYPE_MESSAGES_MAX,
 };
-use crate::vendor;
 use crate::wire::{AckNack, EndpointSubmessage, Heartbeat, MessageContext};
 use crate::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
@@ -466,7 +465,7 @@ impl Participant {
             self.forget_endpoint(guid, out);
             return Ok(());
         }
-        let announced = EndpointData::decode(sample.payload.as_slice())?;
+        let announced = EndpointData::decode(sample.payload.as_slice(), remote.data.vendor)?;
         let guid = announced.guid;
         let is_writer = channel == Channel::Publications;
         if guid.prefix != announcer {
@@ -486,8 +485,6 @@ impl Participant {
             &self.config.limits,
             &mut self.drops,
         );
-        // Others may use the numbers for something else.
-        let is_same_vendor = remote.data.vendor == vendor::PLAINSONG;
         let endpoint = Arc::new(Endpoint {
             vendor: remote.data.vendor,
             topic: announced.topic_name,
@@ -496,7 +493,7 @@ impl Participant {
             unicast: announced.unicast,
             multicast: announced.multicast,
             path,
-            receive_bytes: if is_same_vendor { announced.receive_bytes } else { 0 },
+            receive_bytes: announced.receive_bytes,
             expects_inline_qos: announced.expects_inline_qos,
             group: announced.group,
             content_filter: announced.content_filter,

@@ -1,9 +1,9 @@
 //! A QoS is put together by one call for each policy.
 
 use super::policy::{
-    DestinationOrder, Durability, DurabilityService, EntityFactory, History, HistoryKind, Liveliness,
-    LivelinessKind, Ownership, Presentation, Property, QosSet, ReaderDataLifecycle, ReliabilityKind,
-    ResourceLimits, TypeConsistency, WriterDataLifecycle,
+    ConsistencyKind, DestinationOrder, Durability, DurabilityService, EntityFactory, History, HistoryKind,
+    Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet, ReaderDataLifecycle,
+    ReliabilityKind, ResourceLimits, TypeConsistency, WriterDataLifecycle,
 };
 use crate::cdr::XcdrVersion;
 use crate::time::Duration;
@@ -206,6 +206,13 @@ impl QosSet {
         self.properties.push(property);
         self
     }
+
+    /// CONSISTENCY of a topic, writer or reader.
+    #[must_use]
+    pub fn consistency(mut self, kind: ConsistencyKind) -> Self {
+        self.consistency.kind = kind;
+        self
+    }
 }
 
 #[cfg(test)]
@@ -258,6 +265,7 @@ mod tests {
                 ..TypeConsistency::default()
             }),
             "PROPERTY" => qos.property("a", "b", true),
+            "CONSISTENCY" => qos.consistency(ConsistencyKind::Atomic),
             other => panic!("{other} has no builder"),
         }
     }

@@ -4,8 +4,11 @@ use thiserror::Error;
 
 use crate::time::Duration;
 
-use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, QosSet, ResourceLimits};
-use super::rxo::is_whole_pattern;
+use super::policy::{
+    AccessScope, DestinationOrder, Durability, History, HistoryKind, LENGTH_UNLIMITED, Ownership, QosSet,
+    ReliabilityKind, ResourceLimits,
+};
+use super::rxo::{is_pattern, is_whole_pattern, partitions_match};
 use super::table::EntityKind;
 
 /// Octets of USER_DATA, TOPIC_DATA and GROUP_DATA each.
@@ -48,10 +51,71 @@ pub fn consistent(qos: &QosSet, kind: EntityKind) -> Result<(), Inconsistent> {
         resource_limits("DURABILITY_SERVICE", service.resource_limits)?;
         history("DURABILITY_SERVICE", service.history, service.resource_limits)?;
     }
+    if matches!(kind, EntityKind::Topic | EntityKind::Writer | EntityKind::Reader) && qos.is_atomic() {
+        atomic(qos, kind)?;
+    }
     require(
         kind != EntityKind::Reader || qos.deadline >= qos.time_based_filter,
         "DEADLINE",
         "the period must not be shorter than TIME_BASED_FILTER's minimum separation",
+    )
+}
+
+/// Whether a writer or reader of this QoS can be in its publisher or subscriber. PARTITION and PRESENTATION
+/// of `qos` are those of the group; `before` is what an enabled one had until now.
+///
+/// # Errors
+/// [`Inconsistent`] with the first policy of the group that does not go with CONSISTENCY ATOMIC.
+pub fn consistent_in_group(qos: &QosSet, before: Option<&QosSet>) -> Result<(), Inconsistent> {
+    if !qos.is_atomic() {
+        return Ok(());
+    }
+    let one = "writers and readers with CONSISTENCY ATOMIC are in one partition: give one name without '*', '?' and \
+               '['";
+    let is_one = qos.partition.len() <= 1 && !qos.partition.iter().any(|name| is_pattern(name));
+    require(is_one, "PARTITION", one)?;
+    let stays = "a writer or reader with CONSISTENCY ATOMIC stays in its partition: make another in a publisher or \
+                 subscriber of the other partition, and delete this one";
+    let is_there = before.is_none_or(|before| partitions_match(&before.partition, &qos.partition));
+    require(is_there, "PARTITION", stays)?;
+    let sets = "coherent_access does not go with CONSISTENCY ATOMIC: each sample has its own place in the order of \
+                all writers; write in one sample what belongs together";
+    require(!qos.presentation.coherent_access, "PRESENTATION", sets)?;
+    let group = "GROUP access_scope does not go with CONSISTENCY ATOMIC: each topic has an order of its own; use \
+                 TOPIC";
+    require(qos.presentation.access_scope != AccessScope::Group, "PRESENTATION", group)
+}
+
+/// What does not go with ATOMIC: all readers have the same samples in the same order.
+fn atomic(qos: &QosSet, kind: EntityKind) -> Result<(), Inconsistent> {
+    require(
+        qos.reliability.kind != ReliabilityKind::BestEffort,
+        "RELIABILITY",
+        "BEST_EFFORT readers lose samples, and with CONSISTENCY ATOMIC all get the same ones: use RELIABLE",
+    )?;
+    require(
+        kind == EntityKind::Reader || qos.lifespan.is_infinite(),
+        "LIFESPAN",
+        "samples that expire by each reader's clock are not the same for all readers, as CONSISTENCY ATOMIC \
+         promises: leave it infinite",
+    )?;
+    require(
+        qos.destination_order == DestinationOrder::ByReceptionTimestamp,
+        "DESTINATION_ORDER",
+        "with CONSISTENCY ATOMIC all readers have one order of all writers, which timestamps do not change: use \
+         BY_RECEPTION_TIMESTAMP",
+    )?;
+    require(
+        qos.ownership == Ownership::Shared,
+        "OWNERSHIP",
+        "who owns an instance depends on when each reader misses a writer, and with CONSISTENCY ATOMIC all get the \
+         samples of all writers: use SHARED",
+    )?;
+    require(
+        qos.durability <= Durability::TransientLocal,
+        "DURABILITY",
+        "TRANSIENT and PERSISTENT are not carried out with CONSISTENCY ATOMIC yet: use TRANSIENT_LOCAL, whose \
+         history the other members of the topic keep when its writer ends",
     )
 }
 

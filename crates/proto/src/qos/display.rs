@@ -81,6 +81,7 @@ fn in_words(qos: &QosSet, policy: &str) -> String {
         }
         "TYPE_CONSISTENCY_ENFORCEMENT" => type_consistency(qos),
         "PROPERTY" => properties(&qos.properties),
+        "CONSISTENCY" => qos.consistency.kind.to_string(),
         _ => String::new(),
     }
 }

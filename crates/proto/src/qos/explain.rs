@@ -1,5 +1,5 @@
 //! Why an offer falls short of a request, in words: one rule for each policy that has any
-//! (DCPS 1.4 §2.2.3, XTypes 1.3 §7.6.3.1).
+//! (DCPS 1.4 §2.2.3, XTypes 1.3 §7.6.3.1, and CONSISTENCY).
 
 use std::fmt::Display;
 
@@ -172,6 +172,16 @@ pub(super) const DATA_REPRESENTATION: Rule = Rule {
     cure: |offered, requested| {
         let (writes, reads) = (first_representation(offered), first_representation(requested));
         format!("add {writes} to the reader's DATA_REPRESENTATION or let the writer's begin with {reads}")
+    },
+};
+
+pub(super) const CONSISTENCY: Rule = Rule {
+    compatible: rxo::consistency,
+    offered: |qos| qos.consistency.kind.to_string(),
+    requested: |qos| qos.consistency.kind.to_string(),
+    cure: |offered, requested| {
+        let cure = align("CONSISTENCY", offered.consistency.kind, requested.consistency.kind);
+        format!("{cure}, which Plainsong alone offers")
     },
 };
 

@@ -11,7 +11,7 @@ pub mod unhonoured;
 mod words;
 
 pub use crate::policy_id::PolicyId;
-pub use check::{Inconsistent, consistent};
+pub use check::{Inconsistent, consistent, consistent_in_group};
 pub use explain::{Shortfall, shortfalls};
 pub use policy::*;
 pub use rxo::{incompatible, partitions_match};

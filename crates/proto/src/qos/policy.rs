@@ -102,8 +102,8 @@ pub struct Liveliness {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u32)]
 pub enum ReliabilityKind {
-    /// Nothing is said: RELIABLE for a writer, BEST_EFFORT for a reader or topic. An entity has one of the
-    /// others.
+    /// Nothing is said: RELIABLE for a writer and with CONSISTENCY ATOMIC, else BEST_EFFORT. An entity has
+    /// one of the others.
     #[default]
     Unset = 0,
     /// Samples may be lost.
@@ -136,6 +136,31 @@ pub enum DestinationOrder {
     ByReceptionTimestamp = 0,
     /// As they were written.
     BySourceTimestamp = 1,
+}
+
+/// CONSISTENCY kinds, in order of strength.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[repr(u32)]
+pub enum ConsistencyKind {
+    /// Each reader gets the samples of each writer, as DCPS says. Readers may see writers in different
+    /// orders.
+    #[default]
+    Eventual = 0,
+    /// All readers get the same samples in the same order, or none of them does, whatever fails.
+    Atomic = 1,
+}
+
+/// CONSISTENCY, a policy of Plainsong: what readers of a topic have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(default, deny_unknown_fields)
+)]
+pub struct Consistency {
+    /// What all readers agree on.
+    pub kind: ConsistencyKind,
 }
 
 /// HISTORY kinds (§2.2.3.18).
@@ -341,6 +366,8 @@ pub struct QosSet {
     pub type_consistency: TypeConsistency,
     /// PROPERTY.
     pub properties: Vec<Property>,
+    /// CONSISTENCY.
+    pub consistency: Consistency,
 }
 
 impl QosSet {
@@ -366,6 +393,9 @@ impl QosSet {
         if qos.reliability.kind == ReliabilityKind::Unset {
             match kind {
                 EntityKind::Writer => qos.reliability.kind = ReliabilityKind::Reliable,
+                EntityKind::Reader | EntityKind::Topic if qos.is_atomic() => {
+                    qos.reliability.kind = ReliabilityKind::Reliable;
+                }
                 EntityKind::Reader | EntityKind::Topic => qos.reliability.kind = ReliabilityKind::BestEffort,
                 _ => {}
             }
@@ -377,6 +407,12 @@ impl QosSet {
     #[must_use]
     pub fn is_reliable(&self) -> bool {
         self.reliability.kind == ReliabilityKind::Reliable
+    }
+
+    /// Whether CONSISTENCY is ATOMIC.
+    #[must_use]
+    pub fn is_atomic(&self) -> bool {
+        self.consistency.kind == ConsistencyKind::Atomic
     }
 }
 
@@ -408,6 +444,7 @@ impl Default for QosSet {
             data_representation: Vec::new(),
             type_consistency: TypeConsistency::default(),
             properties: Vec::new(),
+            consistency: Consistency::default(),
         }
     }
 }

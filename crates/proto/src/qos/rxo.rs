@@ -54,6 +54,10 @@ pub(super) fn destination_order(offered: &QosSet, requested: &QosSet) -> bool {
     offered.destination_order >= requested.destination_order
 }
 
+pub(super) fn consistency(offered: &QosSet, requested: &QosSet) -> bool {
+    offered.consistency.kind >= requested.consistency.kind
+}
+
 pub(super) fn data_representation(offered: &QosSet, requested: &QosSet) -> bool {
     representations(offered).first().is_some_and(|first| representations(requested).contains(first))
 }

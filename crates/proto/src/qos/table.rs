@@ -11,9 +11,9 @@ use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
 use super::explain::{self, Rule};
 use super::policy::{
-    AccessScope, DestinationOrder, Durability, DurabilityService, History, HistoryKind, Liveliness,
-    LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability, ReliabilityKind, ResourceLimits,
-    TypeConsistency,
+    AccessScope, ConsistencyKind, DestinationOrder, Durability, DurabilityService, History, HistoryKind,
+    Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability, ReliabilityKind,
+    ResourceLimits, TypeConsistency,
 };
 use super::rxo;
 
@@ -95,7 +95,7 @@ macro_rules! equal {
     };
 }
 
-/// All policies of DCPS 1.4 in the order of their ids, then those of other standards.
+/// All policies of DCPS 1.4 in the order of their ids, then those of other standards, then our own.
 pub const POLICIES: &[Policy] = &[
     Policy {
         name: "USER_DATA",
@@ -435,6 +435,20 @@ pub const POLICIES: &[Policy] = &[
         rule: None,
         equal: equal!(properties),
     },
+    Policy {
+        name: "CONSISTENCY",
+        id: Some(PolicyId::Consistency),
+        entities: TOPIC | ENDPOINTS,
+        changeable: false,
+        section: "Plainsong",
+        form: Some(Form {
+            pid: pid::PLAINSONG_CONSISTENCY,
+            encode: |qos, sink| sink.u32(qos.consistency.kind as u32),
+            decode: |qos, value| consistency(value).map(|kind| qos.consistency.kind = kind),
+        }),
+        rule: Some(&explain::CONSISTENCY),
+        equal: equal!(consistency),
+    },
 ];
 
 /// The first policy of an enabled entity that differs although it must not change
@@ -477,7 +491,7 @@ pub fn from_octets(octets: &[u8]) -> Result<QosSet, Malformed> {
 /// default; the others only when they differ from it. So does TYPE_CONSISTENCY_ENFORCEMENT, whose absence
 /// means DISALLOW_TYPE_COERCION to others, not the default (XTypes 1.3 §7.6.3.4.1). DEADLINE and LIVELINESS
 /// do not: everyone knows that they are infinite unless told, while Dust DDS 0.16 takes an infinite time that
-/// is told for a finite one.
+/// is told for a finite one. CONSISTENCY does not, because other products have nothing but its default.
 pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterListBuilder<'_>) {
     let entities = match kind {
         EntityKind::Writer => WRITER | EntityKind::Publisher as u8,
@@ -490,7 +504,7 @@ pub(crate) fn encode_qos(qos: &QosSet, kind: EntityKind, list: &mut ParameterLis
         let Some(form) = policy.form else { continue };
         let applies = policy.entities & entities != 0 || (is_endpoint && policy.entities == TOPIC);
         let always = match form.pid {
-            pid::DEADLINE | pid::LIVELINESS => false,
+            pid::DEADLINE | pid::LIVELINESS | pid::PLAINSONG_CONSISTENCY => false,
             pid::TYPE_CONSISTENCY_ENFORCEMENT => true,
             _ => policy.rule.is_some(),
         };
@@ -599,6 +613,14 @@ fn destination_order(value: &mut Reader<'_>) -> Result<DestinationOrder, Malform
     Ok(match value.u32()? {
         0 => DestinationOrder::ByReceptionTimestamp,
         1 => DestinationOrder::BySourceTimestamp,
+        _ => return Err(Malformed::InvalidEnum),
+    })
+}
+
+fn consistency(value: &mut Reader<'_>) -> Result<ConsistencyKind, Malformed> {
+    Ok(match value.u32()? {
+        0 => ConsistencyKind::Eventual,
+        1 => ConsistencyKind::Atomic,
         _ => return Err(Malformed::InvalidEnum),
     })
 }

@@ -1,5 +1,7 @@
 //! The table of policies, the request/offered rules, partitions and contradictions.
 
+mod consistency;
+
 use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
 use super::rxo::pattern_matches;
 use super::table::{decode_parameter, encode_qos};
@@ -75,6 +77,7 @@ fn unusual() -> QosSet {
             Property { name: "told".to_owned(), value: "yes".to_owned(), propagate: true },
             Property { name: "secret".to_owned(), value: "no".to_owned(), propagate: false },
         ],
+        consistency: Consistency { kind: ConsistencyKind::Atomic },
     }
 }
 
@@ -96,17 +99,19 @@ fn decoded(list: &[u8], mut qos: QosSet) -> Result<QosSet, Malformed> {
 
 #[test]
 fn the_table_has_every_policy_once_and_in_order() {
-    let ids: Vec<_> = POLICIES.iter().map(|policy| policy.id).collect();
-    assert_eq!(ids[..24], PolicyId::ALL.iter().copied().map(Some).collect::<Vec<_>>());
-    assert_eq!((POLICIES.len(), ids[24]), (25, None));
-    for (number, policy) in (1..).zip(&POLICIES[..24]) {
+    let ids: Vec<_> = POLICIES.iter().filter_map(|policy| policy.id).collect();
+    assert_eq!(ids, PolicyId::ALL);
+    let without: Vec<_> = POLICIES.iter().filter(|policy| policy.id.is_none()).map(|it| it.name).collect();
+    assert_eq!((POLICIES.len(), &without[..]), (26, &["PROPERTY"][..]));
+    let numbers = (1..=24).chain([1025]);
+    for (number, policy) in numbers.zip(POLICIES.iter().filter(|policy| policy.id.is_some())) {
         let id = policy.id.unwrap();
         assert_eq!((id as u32, id.name()), (number, policy.name));
     }
     let mut pids: Vec<u16> = POLICIES.iter().filter_map(Policy::parameter_id).collect();
     pids.sort_unstable();
     pids.dedup();
-    assert_eq!(pids.len(), 22, "all but the three that concern nobody else");
+    assert_eq!(pids.len(), 23, "all but the three that concern nobody else");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::fmt;
 use crate::cdr::XcdrVersion;
 
 use super::policy::{
-    AccessScope, DestinationOrder, Durability, HistoryKind, LivelinessKind, Ownership, ReliabilityKind,
+    AccessScope, ConsistencyKind, DestinationOrder, Durability, HistoryKind, LivelinessKind, Ownership,
+    ReliabilityKind,
 };
 
 /// Kinds that the standard has names for.
@@ -49,6 +50,7 @@ named! {
         BySourceTimestamp => "BY_SOURCE_TIMESTAMP",
     }
     HistoryKind { KeepLast => "KEEP_LAST", KeepAll => "KEEP_ALL" }
+    ConsistencyKind { Eventual => "EVENTUAL", Atomic => "ATOMIC" }
 }
 
 impl ReliabilityKind {

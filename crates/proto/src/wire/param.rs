@@ -86,6 +86,8 @@ pub mod pid {
     pub const PLAINSONG_LEAD: u16 = VENDOR_SPECIFIC | 0x0f03;
     /// The node whose memory a Plainsong participant can share with others of its host: 16 octets.
     pub const PLAINSONG_NODE: u16 = VENDOR_SPECIFIC | 0x0f04;
+    /// CONSISTENCY. Who does not know it may ignore it: to others an ATOMIC writer is a reliable one.
+    pub const PLAINSONG_CONSISTENCY: u16 = VENDOR_SPECIFIC | 0x0f05;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

@@ -11,6 +11,7 @@ use plainsong_proto::payload::Payload;
 use plainsong_proto::receiver::{self, Registry};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::{Instant, Now, Time};
+use plainsong_proto::vendor::PLAINSONG;
 use plainsong_proto::wire::{
     ContentFilterInfo, EndpointSubmessage, FilterSignature, InlineQos, MessageContext, ParameterListView,
     Target, encode_inline_qos,
@@ -32,11 +33,11 @@ pub(crate) fn parameter_list(octets: &[u8]) {
         let data = ParticipantData { product_version: [0; 2], unreached: 0, ..data };
         assert_eq!(ParticipantData::decode(&data.encode()), Ok(data));
     }
-    if let Ok(data) = EndpointData::decode(octets) {
+    if let Ok(data) = EndpointData::decode(octets, PLAINSONG) {
         assert_eq!(endpoint_key(octets, false), Ok(data.guid.into()));
-        let again = EndpointData::decode(&data.encode()).expect("what we say we understand");
+        let again = EndpointData::decode(&data.encode(), PLAINSONG).expect("what we say we understand");
         assert_eq!((again.guid, &again.topic_name), (data.guid, &data.topic_name));
-        assert_eq!(EndpointData::decode(&again.encode()), Ok(again));
+        assert_eq!(EndpointData::decode(&again.encode(), PLAINSONG), Ok(again));
     }
     if let Ok(message) = ParticipantMessage::decode(octets) {
         assert_eq!(message_key(octets, false), Ok(message.key().into()));

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use plainsong_proto::cdr::XcdrVersion;
 use plainsong_proto::qos::{
-    AccessScope, DestinationOrder, Durability, DurabilityService, EntityFactory, EntityKind, History,
-    HistoryKind, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet,
-    ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits, TypeConsistency, WriterDataLifecycle,
-    consistent,
+    AccessScope, Consistency, ConsistencyKind, DestinationOrder, Durability, DurabilityService,
+    EntityFactory, EntityKind, History, HistoryKind, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership,
+    Presentation, Property, QosSet, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits,
+    TypeConsistency, WriterDataLifecycle, consistent,
 };
 use plainsong_proto::time::Duration;
 use proptest::collection::vec;
@@ -126,6 +126,7 @@ fn topic_or_endpoint(it: &mut Printer, qos: &QosSet) {
         it.leaf("depth", qos.history.depth);
     });
     it.group("resource_limits", |it| limits(it, qos.resource_limits));
+    it.kind("consistency", "kind", qos.consistency.kind, "_CONSISTENCY_QOS");
     it.group("data_representation", |it| {
         it.group("value", |it| {
             for version in &qos.data_representation {
@@ -232,6 +233,7 @@ prop_compose! {
         liveliness in select(LivelinessKind::ALL),
         reliability in select(ReliabilityKind::ALL),
         destination_order in select(DestinationOrder::ALL),
+        consistency in select(ConsistencyKind::ALL),
         flags in any::<[bool; 10]>(),
         lease_duration in duration(1),
         max_blocking_time in duration(0),
@@ -244,6 +246,7 @@ prop_compose! {
             liveliness: Liveliness { kind: liveliness, lease_duration },
             reliability: Reliability { kind: reliability, max_blocking_time },
             destination_order,
+            consistency: Consistency { kind: consistency },
             entity_factory: EntityFactory { autoenable_created_entities: c },
             writer_data_lifecycle: WriterDataLifecycle { autodispose_unregistered_instances: d },
             type_consistency: TypeConsistency {
@@ -324,6 +327,7 @@ fn applying(qos: &QosSet, kind: EntityKind) -> QosSet {
         "ENTITY_FACTORY" entity_factory "WRITER_DATA_LIFECYCLE" writer_data_lifecycle
         "READER_DATA_LIFECYCLE" reader_data_lifecycle "DATA_REPRESENTATION" data_representation
         "TYPE_CONSISTENCY_ENFORCEMENT" type_consistency "PROPERTY" properties
+        "CONSISTENCY" consistency
     }
     kept
 }

@@ -1,7 +1,7 @@
 //! Discovery data as it travels.
 
 use super::*;
-use crate::qos::{Durability, ReliabilityKind, TypeConsistency};
+use crate::qos::{ConsistencyKind, Durability, ReliabilityKind, TypeConsistency};
 
 const PREFIX: GuidPrefix = GuidPrefix([1, 0x10, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
 
@@ -167,8 +167,8 @@ fn fact_14_keys_travel_alone_when_something_is_disposed() {
 #[test]
 fn a_writer_and_a_reader_arrive_whole() {
     let announced = writer();
-    assert_eq!(EndpointData::decode(&announced.encode()).unwrap().qos.history.depth, 3);
-    let arrived = EndpointData::decode(&announced.encode()).unwrap();
+    assert_eq!(EndpointData::decode(&announced.encode(), VENDOR_ID).unwrap().qos.history.depth, 3);
+    let arrived = EndpointData::decode(&announced.encode(), VENDOR_ID).unwrap();
     // An empty list of representations means XCDR1, and is announced as such.
     let explicit = announced.qos.clone().representation(crate::cdr::XcdrVersion::Xcdr1);
     assert_eq!(arrived, EndpointData { qos: explicit, ..announced });
@@ -178,7 +178,40 @@ fn a_writer_and_a_reader_arrive_whole() {
     reader.expects_inline_qos = true;
     reader.qos.time_based_filter = Duration::from_millis(5);
     reader.qos.data_representation = vec![crate::cdr::XcdrVersion::Xcdr2];
-    assert_eq!(EndpointData::decode(&reader.encode()), Ok(reader));
+    assert_eq!(EndpointData::decode(&reader.encode(), VENDOR_ID), Ok(reader));
+}
+
+#[test]
+fn fact_61_consistency_is_read_of_our_own_announcements_only() {
+    let mut announced = writer();
+    announced.qos = announced.qos.consistency(ConsistencyKind::Atomic);
+    let payload = announced.encode();
+    let tail = [0x05, 0x8f, 4, 0, 1, 0, 0, 0, 1, 0, 0, 0];
+    assert!(payload.ends_with(&tail), "{payload:?}");
+    let read = |payload: &[u8], vendor| EndpointData::decode(payload, vendor).map(|it| it.qos.is_atomic());
+    assert_eq!(read(&payload, VENDOR_ID), Ok(true));
+    // To others the number may mean anything, and be of any length.
+    assert_eq!(read(&payload, [1, 0x10]), Ok(false));
+    let mut other = bare(announced.guid);
+    other.truncate(other.len() - 4);
+    other.extend([0x05, 0x8f, 4, 0, 9, 9, 9, 9, 0x05, 0x8f, 0, 0, 1, 0, 0, 0]);
+    assert_eq!(read(&other, [1, 0x0f]), Ok(false));
+    assert_eq!(read(&other, VENDOR_ID), Err(Malformed::InvalidEnum));
+    // What must be understood and is of another vendor is not understood.
+    let at = other.len() - 16;
+    other[at + 1] |= 0x40;
+    assert_eq!(read(&other, [1, 0x0f]), Err(Malformed::NotUnderstood));
+}
+
+#[test]
+fn a_participant_of_any_vendor_may_use_the_number_of_a_policy_of_ours() {
+    let guid = PREFIX.participant();
+    let payload = big_endian(&[
+        (pid::VENDOR_ID, &[1, 0x0f, 0, 0]),
+        (pid::PLAINSONG_CONSISTENCY, &[9; 4]),
+        (pid::PARTICIPANT_GUID, &guid.to_bytes()),
+    ]);
+    assert_eq!(ParticipantData::decode(&payload).map(|data| data.guid), Ok(guid));
 }
 
 /// An announcement with names only.
@@ -192,10 +225,12 @@ fn bare(guid: Guid) -> Vec<u8> {
 
 #[test]
 fn fact_17_absent_policies_have_the_defaults_of_that_kind_of_endpoint() {
-    let writer = EndpointData::decode(&bare(PREFIX.entity(EntityId::user_writer(1, false)))).unwrap();
+    let writer =
+        EndpointData::decode(&bare(PREFIX.entity(EntityId::user_writer(1, false))), VENDOR_ID).unwrap();
     assert_eq!(writer.qos, QosSet::writer());
     assert_eq!(writer.qos.reliability.kind, ReliabilityKind::Reliable);
-    let reader = EndpointData::decode(&bare(PREFIX.entity(EntityId::user_reader(1, false)))).unwrap();
+    let reader =
+        EndpointData::decode(&bare(PREFIX.entity(EntityId::user_reader(1, false))), VENDOR_ID).unwrap();
     // The one exception: readers from before XTypes take the very type they know (XTypes 1.3 §7.6.3.4.1).
     assert!(!reader.qos.type_consistency.allow_type_coercion);
     assert_eq!(
@@ -211,7 +246,7 @@ fn fact_17_absent_policies_have_the_defaults_of_that_kind_of_endpoint() {
 fn fact_55_a_wrong_maximum_size_is_only_remembered() {
     let mut data = writer();
     data.type_max_serialized_bytes = Some(1);
-    assert_eq!(EndpointData::decode(&data.encode()).unwrap().type_max_serialized_bytes, Some(1));
+    assert_eq!(EndpointData::decode(&data.encode(), VENDOR_ID).unwrap().type_max_serialized_bytes, Some(1));
 }
 
 #[test]
@@ -226,7 +261,7 @@ fn fact_51_type_information_that_is_not_understood_does_no_harm() {
             (pid::TYPE_INFORMATION, information),
             (pid::TYPE_NAME, name),
         ];
-        let data = EndpointData::decode(&little_endian(&parameters)).unwrap();
+        let data = EndpointData::decode(&little_endian(&parameters), VENDOR_ID).unwrap();
         assert_eq!((&*data.topic_name, &*data.type_name), ("T", "T"));
         assert_eq!(data.type_information, None);
     }
@@ -237,21 +272,21 @@ fn r7_endpoints_without_name_type_or_kind_are_refused() {
     let guid = PREFIX.entity(EntityId::user_writer(1, true)).to_bytes();
     let name: &[u8] = &[2, 0, 0, 0, b'T', 0, 0, 0];
     let nameless = little_endian(&[(pid::ENDPOINT_GUID, &guid), (pid::TYPE_NAME, name)]);
-    assert_eq!(EndpointData::decode(&nameless), Err(Malformed::MissingMember));
+    assert_eq!(EndpointData::decode(&nameless, VENDOR_ID), Err(Malformed::MissingMember));
     let typeless = little_endian(&[(pid::ENDPOINT_GUID, &guid), (pid::TOPIC_NAME, name)]);
-    assert_eq!(EndpointData::decode(&typeless), Err(Malformed::MissingMember));
-    assert_eq!(EndpointData::decode(&bare(PREFIX.participant())), Err(Malformed::InvalidEnum));
+    assert_eq!(EndpointData::decode(&typeless, VENDOR_ID), Err(Malformed::MissingMember));
+    assert_eq!(EndpointData::decode(&bare(PREFIX.participant()), VENDOR_ID), Err(Malformed::InvalidEnum));
     let anonymous = little_endian(&[(pid::TOPIC_NAME, name), (pid::TYPE_NAME, name)]);
-    assert_eq!(EndpointData::decode(&anonymous), Err(Malformed::MissingMember));
+    assert_eq!(EndpointData::decode(&anonymous, VENDOR_ID), Err(Malformed::MissingMember));
 }
 
 #[test]
 fn r3_names_have_a_limit() {
     let mut data = writer();
     data.topic_name = "t".repeat(NAME_BYTES_MAX);
-    assert_eq!(EndpointData::decode(&data.encode()).unwrap().topic_name, data.topic_name);
+    assert_eq!(EndpointData::decode(&data.encode(), VENDOR_ID).unwrap().topic_name, data.topic_name);
     data.topic_name.push('t');
-    assert_eq!(EndpointData::decode(&data.encode()), Err(Malformed::LengthOutOfRange));
+    assert_eq!(EndpointData::decode(&data.encode(), VENDOR_ID), Err(Malformed::LengthOutOfRange));
 }
 
 #[test]
@@ -292,7 +327,7 @@ fn filtering_reader() -> EndpointData {
 #[test]
 fn a_content_filter_is_announced() {
     let data = filtering_reader();
-    assert_eq!(EndpointData::decode(&data.encode()).unwrap().content_filter, data.content_filter);
+    assert_eq!(EndpointData::decode(&data.encode(), VENDOR_ID).unwrap().content_filter, data.content_filter);
 }
 
 #[test]
@@ -300,7 +335,7 @@ fn r15_a_content_filter_beyond_all_limits_is_ignored_and_its_reader_is_not() {
     let announced = |change: &dyn Fn(&mut ContentFilter)| {
         let mut data = filtering_reader();
         data.content_filter.iter_mut().for_each(change);
-        EndpointData::decode(&data.encode()).unwrap().content_filter
+        EndpointData::decode(&data.encode(), VENDOR_ID).unwrap().content_filter
     };
     assert!(announced(&|filter| filter.parameters = vec!["1".to_owned(); 100]).is_some());
     assert!(announced(&|filter| filter.parameters = vec!["1".to_owned(); 101]).is_none());

@@ -11,8 +11,8 @@ use crate::discovery::{
 use crate::guid::{EntityId, Guid};
 use crate::outbox::Event;
 use crate::qos::{
-    AccessScope, DestinationOrder, Durability, Liveliness, LivelinessKind, Ownership, POLICIES, Presentation,
-    QosSet, ReliabilityKind, incompatible, partitions_match,
+    AccessScope, ConsistencyKind, DestinationOrder, Durability, Liveliness, LivelinessKind, Ownership,
+    POLICIES, Presentation, QosSet, ReliabilityKind, incompatible, partitions_match,
 };
 use crate::time::Duration;
 
@@ -116,6 +116,12 @@ fn shortfall_in(policy: &str) -> (QosSet, QosSet, &'static str) {
             QosSet::writer(),
             "the writer has XCDR2, the reader wants XCDR1; \
              add XCDR2 to the reader's DATA_REPRESENTATION or let the writer's begin with XCDR1",
+        ),
+        "CONSISTENCY" => (
+            QosSet::writer(),
+            QosSet::writer().consistency(ConsistencyKind::Atomic),
+            "the writer has EVENTUAL, the reader wants ATOMIC; set the reader's CONSISTENCY to EVENTUAL or the \
+             writer's to ATOMIC, which Plainsong alone offers",
         ),
         other => panic!("{other} has a request/offered rule and no example of its explanation"),
     }
@@ -324,6 +330,7 @@ prop_compose! {
         kind in select(LivelinessKind::ALL),
         reliability in select(ReliabilityKind::ALL),
         destination_order in select(DestinationOrder::ALL),
+        consistency in select(ConsistencyKind::ALL),
         [coherent_access, ordered_access, force_type_validation] in any::<[bool; 3]>(),
         [deadline, latency_budget, lease] in prop::array::uniform3(1..3_i64),
         partition in select(PARTITIONS),
@@ -336,6 +343,7 @@ prop_compose! {
             it.liveliness = Liveliness { kind, lease_duration: Duration::from_secs(lease) };
             it.reliability.kind = reliability;
             it.destination_order = destination_order;
+            it.consistency.kind = consistency;
             it.deadline = Duration::from_secs(deadline);
             it.latency_budget = Duration::from_millis(latency_budget);
             it.partition = partition.iter().map(|name| (*name).to_owned()).collect();

@@ -12,6 +12,7 @@ use crate::locator::Locator;
 use crate::outbox::Event;
 use crate::qos::QosSet;
 use crate::time::Duration;
+use crate::vendor::PLAINSONG;
 use crate::wire::ParameterListView;
 use crate::wire::param::pid;
 
@@ -58,7 +59,7 @@ impl Small {
         if told.has_inline_qos || told.payload.len() > ENDPOINT_BYTES_MAX {
             return;
         }
-        let Ok(data) = EndpointData::decode(&told.payload) else { return };
+        let Ok(data) = EndpointData::decode(&told.payload, PLAINSONG) else { return };
         let near = |locator: &&Locator| matches!(locator.ip(), Some(IpAddr::V4(ip)) if ip.octets()[..3] == [10, 0, 0]);
         let place = data.unicast.iter().rfind(near).copied();
         self.endpoints.retain(|(guid, _)| *guid != data.guid);
@@ -165,7 +166,7 @@ fn who_knows_default_locators_is_not_told_of_each_endpoints() {
         for told in
             super::peer::dissect(bytes).data.iter().filter(|told| told.writer != EntityId::SPDP_WRITER)
         {
-            assert!(EndpointData::decode(&told.payload).is_ok_and(|data| data.unicast.is_empty()));
+            assert!(EndpointData::decode(&told.payload, PLAINSONG).is_ok_and(|data| data.unicast.is_empty()));
             assert!(!told.has_inline_qos);
         }
     }

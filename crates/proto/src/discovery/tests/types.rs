@@ -342,7 +342,8 @@ fn an_endpoint_that_tells_a_type_says_so_in_its_announcement() {
         type_information: Some(ty.information.clone()),
         ..crate::discovery::builtin::EndpointData::new(guid, "Square".into(), "ShapeType".into())
     };
-    let read = crate::discovery::builtin::EndpointData::decode(&data.encode()).unwrap();
+    let read =
+        crate::discovery::builtin::EndpointData::decode(&data.encode(), crate::vendor::PLAINSONG).unwrap();
     assert_eq!(read.type_information, Some(ty.information.clone()));
     assert_eq!(TypeInformation::decode(&ty.information.encode()), Ok(ty.information.clone()));
 }
