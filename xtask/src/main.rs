@@ -12,6 +12,7 @@ mod fuzz;
 mod instructions;
 mod interop;
 mod miri;
+mod nemesis;
 mod setup;
 mod shell;
 mod sim;
@@ -40,6 +41,8 @@ usage: cargo xtask <task> [options]
                                 an attacker with raw sockets against a live pair, in network namespaces (as root)
   chaos [--kills N] [--seed N] [--mistake NAME]
                                 processes under load are killed at random, and the others must not notice
+  nemesis [--minutes N] [--seed N] [--consistency NAME] [--cell NAME] [--keep FOLDER]
+                                processes in networks of their own are killed, stopped and cut off (as root)
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         "instructions" => instructions::run(&rest),
         "interop" => interop::run(&rest),
         "miri" => miri::run(&rest),
+        "nemesis" => nemesis::run(&rest),
         "model" => test::run_model(&rest),
         "help" | "-h" | "--help" => {
             print!("{USAGE}");

@@ -7,8 +7,9 @@ use crate::shell;
 use crate::step::Steps;
 
 /// Debian packages: the tools of the tests, then what the peers are built from.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "iproute2",
+    "faketime",
     "nftables",
     "tshark",
     "valgrind",

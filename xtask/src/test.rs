@@ -5,12 +5,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::step::Steps;
-use crate::{attack, chaos, fuzz, instructions, interop, setup, shell, sim};
+use crate::{attack, chaos, fuzz, instructions, interop, nemesis, setup, shell, sim};
 
 const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
 const KILLS: &str = "500";
+const NEMESIS: [&str; 4] = ["--minutes", "0.5", "--seconds", "5"];
 /// Other programs run meanwhile, and take the processors.
 const STALL_MS: &str = "1000";
 /// What applications see of QoS policies and entities, whichever transport carries their samples.
@@ -83,7 +84,13 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));
     steps.run("simulated mistakes", minutes(15), sim::command(&["--mutations".to_owned()]));
-    attacks(steps);
+    as_root(
+        steps,
+        "attacks",
+        minutes(15),
+        attack::command(&["--minutes", ATTACK_MINUTES].map(str::to_owned)),
+    );
+    as_root(steps, "nemesis", minutes(5), nemesis::command(&NEMESIS.map(str::to_owned)));
     let kills = ["--kills", KILLS, "--stall-ms", STALL_MS].map(str::to_owned);
     steps.run("chaos", minutes(5), chaos::command(&kills));
     steps.run("fuzz smoke", minutes(10), fuzz::smoke(FUZZ_SECONDS));
@@ -93,16 +100,14 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     }
 }
 
-/// Forged datagrams and floods at a live pair: what they draw, hold and stop stays within bounds. Only root
-/// may make the networks.
-fn attacks(steps: &mut Steps) {
+/// What only root may do, for it makes networks.
+fn as_root(steps: &mut Steps, name: &str, limit: Duration, command: Command) {
     if shell::is_root() {
-        let arguments = ["--minutes", ATTACK_MINUTES].map(str::to_owned);
-        steps.run("attacks", minutes(15), attack::command(&arguments));
+        steps.run(name, limit, command);
     } else {
         let mut skipped = Command::new("printf");
         skipped.arg("only root may make networks of its own\\n0 passed, 0 failed, 1 skipped\\n");
-        steps.run("attacks", minutes(1), skipped);
+        steps.run(name, minutes(1), skipped);
     }
 }
 

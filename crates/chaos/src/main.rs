@@ -1,4 +1,5 @@
-//! Chaos: processes under load are killed at any moment, and the others must not notice.
+//! Chaos: processes under load are killed at any moment, and the others must not notice. Its subcommand
+//! `nemesis` does more to them (`nemesis`).
 //!
 //! Some processes that write and read four topics live on, and others beside them are killed, or stopped for
 //! a moment, at random, and replaced. Whoever reads checks every octet and every number; whoever lives on has
@@ -12,7 +13,6 @@ mod load;
 mod measure;
 mod member;
 mod mistake;
-#[cfg(test)]
 mod nemesis;
 mod random;
 mod run;
@@ -55,11 +55,14 @@ enum Part {
     /// One of the processes.
     #[command(hide = true)]
     Worker(worker::Options),
+    /// Do everything to processes that may happen to them.
+    Nemesis(nemesis::Options),
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     let done = match &options.part {
+        Some(Part::Nemesis(options)) => nemesis::run(options),
         Some(Part::Worker(options)) => worker::run(options).map(|()| true),
         Some(Part::Inside) => lab::prepare().and_then(|()| {
             let seed = options.seed.unwrap_or_else(random::fresh_seed);

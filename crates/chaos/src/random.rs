@@ -32,7 +32,6 @@ impl Random {
         self.below(100) < percent
     }
 
-    #[cfg(test)]
     pub(crate) const fn permille(&mut self, permille: u64) -> bool {
         permille > 0 && self.below(1_000) < permille
     }

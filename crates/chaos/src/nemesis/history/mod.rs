@@ -1,7 +1,8 @@
-//! What a history must be, whatever was done to those who made it: three checkers that see nothing but what
-//! was written, when, and what was read. Each is told apart by mistakes that it must notice (`tests`).
+//! What a history must be, whatever was done to those who made it: checkers that see nothing but what
+//! was written, when, and what was read. Each is tried with mistakes that it must notice.
 
 pub(crate) mod append;
+pub(crate) mod delivery;
 pub(crate) mod order;
 pub(crate) mod register;
 #[cfg(test)]
@@ -45,6 +46,28 @@ pub(crate) enum Fault {
     Undecided,
 }
 
+impl Fault {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Disagreement => "disagreement",
+            Self::NotContiguous => "not contiguous",
+            Self::Epoch => "epochs go back",
+            Self::Duplicate => "duplicate",
+            Self::WriterOrder => "order of a writer",
+            Self::WriterGap => "gap of a writer",
+            Self::Lost => "lost",
+            Self::Phantom => "phantom",
+            Self::Corrupted => "corrupted",
+            Self::Early => "read before written",
+            Self::RealTime => "real-time order",
+            Self::NotLinearizable => "not linearizable",
+            Self::IncompatibleOrder => "incompatible order",
+            Self::Cycle => "cycle",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
 /// What a checker found.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
@@ -58,6 +81,24 @@ impl Findings {
         if self.described.len() < DESCRIBED_MAX {
             self.described.push((fault, what()));
         }
+    }
+
+    /// Takes over what another check found.
+    pub(crate) fn add_all(&mut self, other: Self) {
+        self.count += other.count;
+        let room = DESCRIBED_MAX - self.described.len();
+        self.described.extend(other.described.into_iter().take(room));
+    }
+
+    /// The same, with the reader in whose log it was found.
+    pub(crate) fn of_reader(mut self, reader: u64) -> Self {
+        self.described.iter_mut().for_each(|(_, what)| *what = format!("process {reader}: {what}"));
+        self
+    }
+
+    /// The first of them, described.
+    pub(crate) fn described(&self) -> impl Iterator<Item = String> {
+        self.described.iter().map(|(fault, what)| format!("{what} ({})", fault.name()))
     }
 
     #[cfg(test)]

@@ -96,6 +96,7 @@ impl Switch {
         self.queue.pop().map(|Reverse(it)| (it.to, it.frame))
     }
 
+    #[cfg(test)]
     pub(crate) fn counts(&self, from: usize, to: usize) -> Counts {
         self.links[from * self.ports + to].counts
     }

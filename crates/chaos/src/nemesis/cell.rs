@@ -1,0 +1,390 @@
+//! One cell: processes start, the nemesis does what it does to them, all is healed, and they must agree.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::clock::now_ns;
+use crate::nemesis::fault::{Fault, conditions};
+use crate::nemesis::history::order::Id;
+use crate::nemesis::member::{Member, Start, clock_library};
+use crate::nemesis::mistake::Mistake;
+use crate::nemesis::network::Network;
+use crate::nemesis::network::link::Counts;
+use crate::nemesis::plan::{Cell, Consistency, Durability, Nemesis, name};
+use crate::nemesis::record::Record;
+use crate::random::Random;
+
+/// How long a busy machine may take until all have found each other.
+const STARTS: Duration = Duration::from_secs(30);
+/// Pause between two faults, shortest and longest, in milliseconds.
+const PAUSE_MS: [u64; 2] = [100, 1_500];
+/// Faults of a mix at once.
+const MIXED: usize = 3;
+const LOOK: Duration = Duration::from_millis(5);
+
+/// What is the same in all cells of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Common {
+    pub(crate) consistency: Consistency,
+    /// Of faults.
+    pub(crate) lasts: Duration,
+    /// So long all may take to agree after healing.
+    pub(crate) heals: Duration,
+    pub(crate) lease: Duration,
+    pub(crate) mistake: Option<Mistake>,
+    pub(crate) keep: Option<PathBuf>,
+}
+
+/// All that one process told, and what became of it.
+pub(crate) struct Life {
+    pub(crate) process: u64,
+    pub(crate) record: Record,
+    /// It was there from the beginning.
+    pub(crate) is_first: bool,
+    /// It was there to the end.
+    pub(crate) survives: bool,
+}
+
+/// What a cell was.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub(crate) lives: Vec<Life>,
+    pub(crate) violations: Vec<String>,
+    /// How often something was done.
+    pub(crate) faults: u64,
+    pub(crate) healed: Duration,
+    /// Between these, writes were to be resolved.
+    pub(crate) load_ns: [u64; 2],
+    pub(crate) frames: Counts,
+}
+
+struct Slot {
+    member: Option<Member>,
+    is_first: bool,
+}
+
+struct Active {
+    fault: Fault,
+    until: Instant,
+}
+
+struct Run<'a> {
+    common: &'a Common,
+    cell: Cell,
+    random: Random,
+    network: Network,
+    slots: Vec<Slot>,
+    active: Vec<Active>,
+    next_process: u64,
+    keep: Option<PathBuf>,
+    outcome: Outcome,
+}
+
+/// Carries a cell out.
+///
+/// # Errors
+/// It cannot be carried out.
+pub(crate) fn run(cell: Cell, seed: u64, common: &Common) -> Result<Outcome, String> {
+    let mut random = Random::new(seed);
+    let count = cell.topology.roles().len();
+    let keep = match &common.keep {
+        None => None,
+        Some(keep) => {
+            let keep = keep.join(format!("{}-{seed}", cell.to_string().replace('/', "-")));
+            std::fs::create_dir_all(&keep).map_err(|error| format!("{}: {error}", keep.display()))?;
+            Some(keep)
+        }
+    };
+    let mut run = Run {
+        common,
+        cell,
+        network: Network::new(count, random.next())?,
+        random,
+        slots: Vec::new(),
+        active: Vec::new(),
+        next_process: 1,
+        keep,
+        outcome: Outcome::default(),
+    };
+    run.begin()?;
+    run.disturb()?;
+    run.heal()?;
+    Ok(run.end())
+}
+
+impl Run<'_> {
+    /// Starts all, and lets them begin when they have found each other.
+    fn begin(&mut self) -> Result<(), String> {
+        for slot in 0..self.cell.topology.roles().len() {
+            self.slots.push(Slot { member: None, is_first: true });
+            self.start(slot)?;
+        }
+        let end = Instant::now() + STARTS;
+        while !self.members().all(|member| member.record().is_ready) {
+            self.look_after();
+            if Instant::now() > end || !self.outcome.violations.is_empty() {
+                let said = self.outcome.violations.join("; ");
+                return Err(format!("{}: not all processes find each other: {said}", self.cell));
+            }
+            std::thread::sleep(LOOK);
+        }
+        self.outcome.load_ns[0] = now_ns();
+        self.tell("go");
+        Ok(())
+    }
+
+    fn start(&mut self, slot: usize) -> Result<(), String> {
+        let roles = self.cell.topology.roles();
+        let role = roles[slot];
+        let is_first = self.slots[slot].is_first;
+        let process = self.next_process;
+        self.next_process += 1;
+        let mut options = vec![
+            format!("--process={process}"),
+            format!("--writers={}", roles.iter().filter(|it| it.writes).count()),
+            format!("--readers={}", roles.iter().filter(|it| it.reads).count()),
+            format!("--consistency={}", name(&self.common.consistency)),
+            format!("--durability={}", name(&self.cell.durability)),
+            format!("--seed={}", self.random.next()),
+        ];
+        let is_whole = is_first || self.cell.durability != Durability::Volatile;
+        let flags = [(role.writes, "--writes"), (role.reads, "--reads"), (is_whole, "--is-whole")];
+        options.extend(flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag.to_owned()));
+        let reader = roles.iter().position(|it| it.reads);
+        if let Some(mistake) = self.common.mistake.filter(|_| is_first && reader == Some(slot)) {
+            options.push(format!("--mistake={}", name(&mistake)));
+        }
+        let clock = has_clock(self.cell.nemesis).then(|| clock_file(slot));
+        if let Some(clock) = &clock {
+            set_clock(clock, 0)?;
+        }
+        let start =
+            Start { slot, process, options, lease: self.common.lease, clock, keep: self.keep.as_deref() };
+        self.slots[slot].member = Some(Member::start(&self.network, &start)?);
+        Ok(())
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.slots.iter().filter_map(|slot| slot.member.as_ref())
+    }
+
+    fn tell(&mut self, word: &str) {
+        self.slots.iter_mut().filter_map(|slot| slot.member.as_mut()).for_each(|member| member.tell(word));
+    }
+
+    /// Notices who has ended by itself.
+    fn look_after(&mut self) {
+        for slot in 0..self.slots.len() {
+            let member = self.slots[slot].member.as_mut();
+            let Some((process, status)) = member.and_then(|it| Some((it.process, it.ended()?))) else {
+                continue;
+            };
+            self.outcome.violations.push(format!("process {process} ended by itself: {status}"));
+            self.bury(slot, Member::kill);
+        }
+    }
+
+    /// Ends one, and keeps what it told.
+    fn bury(&mut self, slot: usize, end: fn(Member) -> Record) {
+        if let Some(member) = self.slots[slot].member.take() {
+            let (process, is_first) = (member.process, self.slots[slot].is_first);
+            self.slots[slot].is_first = false;
+            let record = end(member);
+            self.outcome.lives.push(Life { process, record, is_first, survives: false });
+        }
+    }
+
+    /// Faults begin and end, until time is up.
+    fn disturb(&mut self) -> Result<(), String> {
+        let end = Instant::now() + self.common.lasts;
+        let most = if self.cell.nemesis == Nemesis::Mix { MIXED } else { 1 };
+        let mut next = Instant::now() + self.pause();
+        while Instant::now() < end {
+            let now = Instant::now();
+            let (over, active) = std::mem::take(&mut self.active).into_iter().partition(|it| it.until <= now);
+            self.active = active;
+            for Active { fault, .. } in over {
+                self.undo(&fault)?;
+                next = now + self.pause();
+            }
+            if now >= next && self.active.len() < most {
+                next = now + self.pause();
+                self.strike(now.min(end), end)?;
+            }
+            self.look_after();
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self) -> Duration {
+        Duration::from_millis(self.random.between(PAUSE_MS[0], PAUSE_MS[1]))
+    }
+
+    /// Begins a fault, if it can be had beside those that there are.
+    fn strike(&mut self, now: Instant, end: Instant) -> Result<(), String> {
+        let drawn = Fault::draw(self.cell.nemesis, self.slots.len(), &mut self.random);
+        let Some((fault, lasts)) = drawn else { return Ok(()) };
+        let is_possible = match &fault {
+            Fault::Kill(slot) | Fault::Leave(slot) => self.others_hold(*slot) && !self.is_struck(*slot),
+            Fault::Freeze(slot) | Fault::Squeeze(slot) | Fault::Clock(slot, _) => !self.is_struck(*slot),
+            Fault::Cut(_) | Fault::Links(_) => true,
+        };
+        if !is_possible {
+            return Ok(());
+        }
+        match &fault {
+            Fault::Kill(slot) => self.bury(*slot, Member::kill),
+            Fault::Leave(slot) => self.bury(*slot, Member::leave),
+            Fault::Freeze(slot) => self.slots[*slot].member.iter().for_each(Member::stop),
+            Fault::Squeeze(slot) => self.slots[*slot].member.iter_mut().for_each(Member::squeeze),
+            Fault::Clock(slot, seconds) => set_clock(&clock_file(*slot), *seconds)?,
+            Fault::Cut(_) | Fault::Links(_) => {}
+        }
+        self.outcome.faults += 1;
+        self.note(&format!("begins {fault:?}"))?;
+        self.active.push(Active { fault, until: (now + lasts).min(end) });
+        self.set_links();
+        Ok(())
+    }
+
+    /// Writes down when a fault begins and ends, beside what processes tell.
+    fn note(&self, what: &str) -> Result<(), String> {
+        let Some(keep) = &self.keep else { return Ok(()) };
+        let file = File::options().create(true).append(true).open(keep.join("faults.log"));
+        let noted = file.and_then(|mut file| writeln!(file, "{} {what}", now_ns()));
+        noted.map_err(|error| format!("{}: {error}", keep.display()))
+    }
+
+    /// Whether something is done to that process.
+    fn is_struck(&self, slot: usize) -> bool {
+        self.active.iter().any(|it| match it.fault {
+            Fault::Kill(of) | Fault::Leave(of) | Fault::Freeze(of) | Fault::Squeeze(of) => of == slot,
+            Fault::Clock(of, _) => of == slot,
+            Fault::Cut(_) | Fault::Links(_) => false,
+        })
+    }
+
+    /// Whether somebody else with a part in the topic is there: what all forget is nobody's.
+    fn others_hold(&self, slot: usize) -> bool {
+        let roles = self.cell.topology.roles();
+        let holds = |other: usize| roles[other].reads || roles[other].writes;
+        (0..roles.len()).any(|other| other != slot && holds(other) && self.slots[other].member.is_some())
+    }
+
+    fn set_links(&self) {
+        let faults = || self.active.iter().map(|it| &it.fault);
+        self.network.switch().change(|from, to| Some(conditions(faults(), from, to)));
+    }
+
+    fn undo(&mut self, fault: &Fault) -> Result<(), String> {
+        self.note(&format!("ends {fault:?}"))?;
+        match fault {
+            Fault::Kill(slot) | Fault::Leave(slot) => {
+                self.start(*slot)?;
+                self.slots[*slot].member.iter_mut().for_each(|member| member.tell("go"));
+            }
+            Fault::Freeze(slot) => self.slots[*slot].member.iter().for_each(Member::go_on),
+            Fault::Squeeze(slot) => self.slots[*slot].member.iter_mut().for_each(Member::release),
+            Fault::Clock(slot, _) => set_clock(&clock_file(*slot), 0)?,
+            Fault::Cut(_) | Fault::Links(_) => {}
+        }
+        self.set_links();
+        Ok(())
+    }
+
+    /// Ends all faults; then every write must be resolved, and everybody must have the same, within time.
+    fn heal(&mut self) -> Result<(), String> {
+        for Active { fault, .. } in std::mem::take(&mut self.active) {
+            self.undo(&fault)?;
+        }
+        self.tell("rest");
+        self.outcome.load_ns[1] = now_ns();
+        let begin = Instant::now();
+        loop {
+            self.look_after();
+            let missing = self.missing();
+            self.outcome.healed = begin.elapsed();
+            match missing {
+                None => return Ok(()),
+                Some(what) if begin.elapsed() > self.common.heals => {
+                    let heals = self.common.heals;
+                    self.outcome.violations.push(format!("not healed within {heals:?}: {what}"));
+                    return Ok(());
+                }
+                Some(_) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    /// What is missing of rest.
+    fn missing(&self) -> Option<String> {
+        let busy = self.members().find(|member| member.record().rests == 0);
+        if let Some(member) = busy {
+            return Some(format!("process {} has writes that are not resolved", member.process));
+        }
+        match self.common.consistency {
+            Consistency::Eventual => self.behind(),
+            Consistency::Atomic => self.apart(),
+        }
+    }
+
+    /// Who was there from the beginning and has not what others of these wrote.
+    fn behind(&self) -> Option<String> {
+        let first = || self.slots.iter().filter(|it| it.is_first).filter_map(|it| it.member.as_ref());
+        let ends_of = |member: &Member| -> Vec<Id> {
+            let record = member.record();
+            record.writes.values().filter_map(|it| it.last()).map(|(write, _)| write.id).collect()
+        };
+        let ends: Vec<Id> = first().flat_map(ends_of).collect();
+        for reading in first() {
+            let record = reading.record();
+            let has = |id: &Id| record.logs.iter().flatten().rev().any(|entry| entry.id == *id);
+            if let Some(id) = ends.iter().find(|id| !record.logs.is_empty() && !has(id)) {
+                return Some(format!(
+                    "process {} has not sample {} of {}",
+                    reading.process, id.number, id.writer
+                ));
+            }
+        }
+        None
+    }
+
+    /// Two readers that are not at the same place.
+    fn apart(&self) -> Option<String> {
+        let ends: Vec<(u64, u64)> = self
+            .members()
+            .filter_map(|member| Some((member.process, member.record().last()?.position)))
+            .collect();
+        let (first, others) = ends.split_first()?;
+        let other = others.iter().find(|it| it.1 != first.1)?;
+        Some(format!("process {} is at position {}, {} at {}", first.0, first.1, other.0, other.1))
+    }
+
+    /// Lets all leave; what was.
+    fn end(mut self) -> Outcome {
+        for slot in 0..self.slots.len() {
+            let before = self.outcome.lives.len();
+            self.bury(slot, Member::leave);
+            self.outcome.lives[before..].iter_mut().for_each(|life| life.survives = true);
+        }
+        self.outcome.frames = self.network.switch().total();
+        self.outcome
+    }
+}
+
+/// Whether wall clocks jump under a nemesis, here.
+fn has_clock(nemesis: Nemesis) -> bool {
+    matches!(nemesis, Nemesis::Clock | Nemesis::Mix) && clock_library().exists()
+}
+
+fn clock_file(slot: usize) -> PathBuf {
+    std::env::temp_dir().join(format!("clock-{slot}"))
+}
+
+/// Sets the wall clock of a process so many seconds ahead, or behind.
+fn set_clock(file: &PathBuf, seconds: i64) -> Result<(), String> {
+    std::fs::write(file, format!("{seconds:+}s\n")).map_err(|error| format!("{}: {error}", file.display()))
+}

@@ -1,0 +1,107 @@
+//! What one process told, as a history.
+
+use std::collections::BTreeMap;
+
+use crate::nemesis::history::order::{Entry, Write};
+use crate::nemesis::history::{append, register};
+use crate::nemesis::told::{Kind, Told, value};
+
+#[derive(Default)]
+pub(crate) struct Record {
+    pub(crate) is_ready: bool,
+    /// How often it has come to rest.
+    pub(crate) rests: u64,
+    /// Of each writer what it wrote, by number.
+    pub(crate) writes: BTreeMap<u64, Vec<(Write, Kind)>>,
+    /// What it read; another one after each time it missed something and knew.
+    pub(crate) logs: Vec<Vec<Entry>>,
+    registers: Vec<register::Operation>,
+    lists: Vec<append::Operation>,
+    pub(crate) violations: Vec<String>,
+}
+
+impl Record {
+    pub(crate) fn hear(&mut self, told: Told) {
+        match told {
+            Told::Ready => self.is_ready = true,
+            Told::Rests => self.rests += 1,
+            Told::Begins { id, kind, hash, at_ns } => {
+                let write = Write { id, hash, began_ns: at_ns, resolved_ns: None };
+                self.writes.entry(id.writer).or_default().push((write, kind));
+            }
+            Told::Resolved { id, at_ns } => {
+                let writes = self.writes.entry(id.writer).or_default().iter_mut().rev();
+                let up_to = writes.skip_while(|(write, _)| write.id.number > id.number);
+                up_to
+                    .take_while(|(write, _)| write.resolved_ns.is_none())
+                    .for_each(|(write, _)| write.resolved_ns = Some(at_ns));
+            }
+            Told::Got(entry) => match self.logs.last_mut() {
+                Some(log) => log.push(entry),
+                None => self.logs.push(vec![entry]),
+            },
+            Told::Missed => self.logs.push(Vec::new()),
+            Told::Register { key, value, began_ns, ended_ns } => {
+                let action = register::Action::Read(value);
+                let ended_ns = Some(ended_ns);
+                self.registers.push(register::Operation { key, action, began_ns, ended_ns });
+            }
+            Told::Lists { lists, began_ns, ended_ns } => {
+                let action = append::Action::Read(lists);
+                self.lists.push(append::Operation { action, began_ns, ended_ns: Some(ended_ns) });
+            }
+            Told::Violation(what) => self.violations.push(what),
+        }
+    }
+
+    pub(crate) fn all_writes(&self) -> impl Iterator<Item = &(Write, Kind)> {
+        self.writes.values().flatten()
+    }
+
+    /// The last entry that it read.
+    pub(crate) fn last(&self) -> Option<&Entry> {
+        self.logs.last()?.last()
+    }
+
+    pub(crate) fn register_operations(&self) -> impl Iterator<Item = register::Operation> {
+        let written = self.all_writes().filter_map(|(write, kind)| {
+            let Kind::Register(key) = *kind else { return None };
+            let action = register::Action::Write(value(write.id));
+            Some(register::Operation { key, action, began_ns: write.began_ns, ended_ns: write.resolved_ns })
+        });
+        written.chain(self.registers.iter().copied())
+    }
+
+    pub(crate) fn list_operations(&self) -> impl Iterator<Item = append::Operation> {
+        let appended = self.all_writes().filter_map(|(write, kind)| {
+            let Kind::Append(key) = *kind else { return None };
+            let action = append::Action::Append { key, element: value(write.id) };
+            Some(append::Operation { action, began_ns: write.began_ns, ended_ns: write.resolved_ns })
+        });
+        appended.chain(self.lists.iter().cloned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nemesis::history::order::Id;
+
+    #[test]
+    fn what_is_resolved_is_each_write_of_its_writer_up_to_a_number() {
+        let mut record = Record::default();
+        for number in 0..5 {
+            for writer in [1, 2] {
+                let id = Id { writer, number };
+                record.hear(Told::Begins { id, kind: Kind::Register(3), hash: 0, at_ns: 10 + number });
+            }
+        }
+        record.hear(Told::Resolved { id: Id { writer: 1, number: 1 }, at_ns: 20 });
+        record.hear(Told::Resolved { id: Id { writer: 1, number: 3 }, at_ns: 30 });
+        let resolved: Vec<_> = record.all_writes().map(|(write, _)| write.resolved_ns).collect();
+        let one = [Some(20), Some(20), Some(30), Some(30), None];
+        assert_eq!(resolved, [one, [None; 5]].concat());
+        assert_eq!(record.register_operations().filter(|it| it.ended_ns == Some(30)).count(), 2);
+        assert_eq!(record.list_operations().count(), 0);
+    }
+}

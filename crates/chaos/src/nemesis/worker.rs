@@ -1,0 +1,414 @@
+//! A process of a cell: it writes to one topic, reads from it, keeps the state that the samples make, and
+//! tells all that. It ends with its input.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use plainsong::Error;
+use plainsong::prelude::*;
+
+use crate::clock::now_ns;
+use crate::load::fill;
+use crate::nemesis::history::order::{Entry, Id};
+use crate::nemesis::mistake::{Mistake, Spoiled};
+use crate::nemesis::plan::{Consistency, Durability};
+use crate::nemesis::told::{Kind, Told, value};
+use crate::random::Random;
+
+const TOPIC: &str = "Commands";
+/// Writers of a process: one writes at a pace, the others wait for each of their samples.
+const WRITERS: u64 = 3;
+/// Octets of a sample beside the rest: shortest and longest.
+const BYTES: [u64; 2] = [16, 16 << 10];
+/// Pauses between samples of the first writer, and between operations of the others, in milliseconds.
+const PACE_MS: u64 = 8;
+const PAUSE_MS: [u64; 2] = [3, 40];
+/// The first writer waits for acknowledgments after so many samples.
+const UNRESOLVED_MAX: u64 = 64;
+const REGISTERS: u64 = 4;
+const LISTS: u64 = 2;
+/// So long lists grow, then others do.
+const LIST_LIFE_NS: u64 = 2_000_000_000;
+/// A call waits so long, then the next one does.
+const WAIT: Duration = Duration::from_millis(500);
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Options {
+    /// Its number, of this life alone
+    #[arg(long)]
+    pub(crate) process: u64,
+    #[arg(long)]
+    pub(crate) writes: bool,
+    #[arg(long)]
+    pub(crate) reads: bool,
+    /// Processes that write and read, with itself
+    #[arg(long)]
+    pub(crate) writers: u64,
+    #[arg(long)]
+    pub(crate) readers: u64,
+    /// It gets everything that was ever written: what it keeps is what others keep
+    #[arg(long)]
+    pub(crate) is_whole: bool,
+    #[arg(long)]
+    pub(crate) consistency: Consistency,
+    #[arg(long)]
+    pub(crate) durability: Durability,
+    #[arg(long)]
+    pub(crate) seed: u64,
+    #[arg(long)]
+    pub(crate) mistake: Option<Mistake>,
+}
+
+/// A sample.
+#[derive(Clone, Debug, Default, DdsType)]
+#[dds(name = "Command", final)]
+struct Command<'a> {
+    writer: u64,
+    number: u64,
+    code: u64,
+    key: u64,
+    octets: OctetSeq<'a>,
+}
+
+impl Command<'_> {
+    const fn id(&self) -> Id {
+        Id { writer: self.writer, number: self.number }
+    }
+
+    const fn kind(&self) -> Kind {
+        Kind::of_code(self.code, self.key)
+    }
+
+    /// Of all that it contains.
+    fn hash(&self) -> u64 {
+        let mut hash = Random::new(self.writer ^ self.number.rotate_left(32)).next();
+        let eights = self.octets.chunks(8).map(|eight| {
+            let mut word = [0; 8];
+            word[..eight.len()].copy_from_slice(eight);
+            u64::from_le_bytes(word)
+        });
+        for word in [self.code, self.key, self.octets.len() as u64].into_iter().chain(eights) {
+            hash = Random::new(hash ^ word).next();
+        }
+        hash
+    }
+}
+
+/// What the threads of a process share.
+struct Shared {
+    options: Options,
+    resting: AtomicBool,
+    /// Threads that do something.
+    busy: AtomicU64,
+}
+
+impl Shared {
+    /// Waits while nothing is to be done.
+    fn rest(&self) {
+        if self.resting.load(Ordering::Acquire) {
+            self.busy.fetch_sub(1, Ordering::AcqRel);
+            while self.resting.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            self.busy.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+fn say(told: &Told) {
+    // Whoever started it may have ended.
+    if writeln!(std::io::stdout().lock(), "{told}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Tells what must not be refused. Who leaves deletes its participant under the hands of its threads.
+fn refused(what: &str, error: &Error) {
+    match error {
+        Error::Timeout { .. } => {}
+        Error::AlreadyDeleted(_) => std::thread::sleep(Duration::from_secs(3_600)),
+        _ => {
+            say(&Told::Violation(format!("{what}: {error}")));
+            std::thread::sleep(WAIT);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A writer and the number of its next sample.
+struct Writing {
+    writer: DataWriter<Command<'static>>,
+    next: Id,
+    random: Random,
+    octets: Vec<u8>,
+}
+
+impl Writing {
+    /// Writes a sample, however long that takes.
+    fn write(&mut self, kind: Kind) {
+        let id = self.next;
+        let length = self.random.between(BYTES[0], BYTES[1]) as usize;
+        fill(&mut self.octets, length, id.writer, id.number);
+        let (code, key) = kind.code();
+        let octets = OctetSeq::from(&self.octets[..]);
+        let sample = Command { writer: id.writer, number: id.number, code, key, octets };
+        say(&Told::Begins { id, kind, hash: sample.hash(), at_ns: now_ns() });
+        // What was refused for a timeout was not written.
+        while let Err(error) = self.writer.write_borrowed(&sample) {
+            refused("writing", &error);
+        }
+        self.next.number += 1;
+    }
+
+    /// Waits until all that it wrote is where it belongs.
+    fn resolve(&self) {
+        let Some(number) = self.next.number.checked_sub(1) else { return };
+        while let Err(error) = self.writer.wait_for_acknowledgments(WAIT) {
+            refused("waiting for acknowledgments", &error);
+        }
+        say(&Told::Resolved { id: Id { number, ..self.next }, at_ns: now_ns() });
+    }
+}
+
+/// What all samples together made.
+#[derive(Default)]
+struct Replica {
+    registers: BTreeMap<u64, u64>,
+    lists: BTreeMap<u64, Vec<u64>>,
+    count: u64,
+    spoiled: Spoiled,
+}
+
+impl Replica {
+    fn apply(&mut self, id: Id, kind: Kind) {
+        self.count += 1;
+        match kind {
+            Kind::Load => {}
+            Kind::Register(key) => drop(self.registers.insert(key, value(id))),
+            Kind::Append(key) => self.lists.entry(key).or_default().push(value(id)),
+        }
+    }
+}
+
+/// A reader and what it got.
+struct Reading {
+    reader: DataReader<Command<'static>>,
+    taken: Mutex<(SampleBuffer<Command<'static>>, Replica)>,
+}
+
+impl Reading {
+    /// Takes what is there, in its order.
+    fn take(&self, options: &Options) {
+        let mut taken = lock(&self.taken);
+        let (samples, replica) = &mut *taken;
+        if let Err(error) = self.reader.take_reusing(&ReadOptions::new(), samples) {
+            return refused("taking", &error);
+        }
+        for sample in samples.iter().filter_map(|sample| sample.data.as_ref()) {
+            let id = sample.id();
+            replica.apply(id, sample.kind());
+            let entry = Entry { position: replica.count, epoch: 0, id, hash: sample.hash(), at_ns: now_ns() };
+            replica.spoiled.entries(options.mistake, entry).for_each(|entry| say(&Told::Got(entry)));
+        }
+    }
+
+    /// Reads a register or lists as they are now.
+    fn read(&self, options: &Options, what: impl FnOnce(&Replica, u64) -> Told) {
+        let began_ns = now_ns();
+        self.take(options);
+        say(&what(&lock(&self.taken).1, began_ns));
+    }
+
+    fn read_register(&self, options: &Options, key: u64) {
+        self.read(options, |replica, began_ns| {
+            let value = replica.registers.get(&key).copied();
+            Told::Register { key, value, began_ns, ended_ns: now_ns() }
+        });
+    }
+
+    /// Lists that elements are appended to now, or all.
+    fn read_lists(&self, options: &Options, keys: impl Iterator<Item = u64>) {
+        self.read(options, |replica, began_ns| {
+            let list = |key| (key, replica.lists.get(&key).cloned().unwrap_or_default());
+            Told::Lists { lists: keys.map(list).collect(), began_ns, ended_ns: now_ns() }
+        });
+    }
+
+    /// Everything once more, in the end.
+    fn read_all(&self, options: &Options) {
+        self.take(options);
+        let lists: Vec<u64> = lock(&self.taken).1.lists.keys().copied().collect();
+        self.read_lists(options, lists.into_iter());
+        (0..REGISTERS).for_each(|key| self.read_register(options, key));
+    }
+}
+
+/// The lists that elements are appended to now.
+fn current_lists() -> std::ops::Range<u64> {
+    let first = now_ns() / LIST_LIFE_NS * LISTS;
+    first..first + LISTS
+}
+
+/// Runs until the end of its input.
+///
+/// # Errors
+/// What the library refuses.
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let fail = |error: Error| error.to_string();
+    if options.consistency == Consistency::Atomic {
+        return Err("this library has no ATOMIC topics yet".to_owned());
+    }
+    let shared = Arc::new(Shared {
+        options: options.clone(),
+        resting: AtomicBool::new(true),
+        busy: AtomicU64::new(0),
+    });
+    let participant = DomainParticipant::new(0).map_err(fail)?;
+    let topic = participant.create_topic(TOPIC, QosSet::default()).map_err(fail)?;
+    let mut random = Random::new(options.seed);
+    let mut reading = None;
+    if options.reads {
+        let subscriber = participant.create_subscriber(QosSet::default()).map_err(fail)?;
+        let reader = subscriber.create_reader(&topic, requested(options)).map_err(fail)?;
+        let taken = Mutex::new((SampleBuffer::new(), Replica::default()));
+        reading = Some(Arc::new(Reading { reader, taken }));
+    }
+    let mut writers = Vec::new();
+    if options.writes {
+        let publisher = participant.create_publisher(QosSet::default()).map_err(fail)?;
+        for number in 0..WRITERS {
+            let writer = publisher.create_writer(&topic, offered(options)).map_err(fail)?;
+            let next = Id { writer: options.process * WRITERS + number, number: 0 };
+            writers.push(Writing { writer, next, random: Random::new(random.next()), octets: Vec::new() });
+        }
+    }
+    await_matches(&writers, reading.as_deref(), options).map_err(fail)?;
+    if let Some(reading) = reading.clone() {
+        let shared = Arc::clone(&shared);
+        std::thread::spawn(move || keep_reading(&reading, &shared));
+    }
+    let mut writers = writers.into_iter();
+    if let Some(writing) = writers.next() {
+        begin(&shared, move |shared| stream(writing, shared));
+    }
+    for index in 1..WRITERS {
+        let (writing, reading) = (writers.next(), reading.clone().filter(|_| options.is_whole));
+        let random = Random::new(options.seed ^ index);
+        if writing.is_some() || reading.is_some() {
+            begin(&shared, move |shared| act(writing, reading.as_deref(), random, shared));
+        }
+    }
+    obey(&shared, reading.as_deref());
+    Ok(())
+}
+
+fn offered(options: &Options) -> QosSet {
+    with_durability(QosSet::writer().keep_all().max_blocking_time(WAIT), options)
+}
+
+fn requested(options: &Options) -> QosSet {
+    with_durability(QosSet::reader().reliable().keep_all(), options)
+}
+
+fn with_durability(qos: QosSet, options: &Options) -> QosSet {
+    match options.durability {
+        Durability::Volatile => qos,
+        Durability::TransientLocal => qos.durability(plainsong::prelude::Durability::TransientLocal),
+    }
+}
+
+/// Starts a thread that does something whenever this process does not rest.
+fn begin(shared: &Arc<Shared>, action: impl FnOnce(&Shared) + Send + 'static) {
+    shared.busy.fetch_add(1, Ordering::AcqRel);
+    let shared = Arc::clone(shared);
+    std::thread::spawn(move || action(&shared));
+}
+
+/// Waits until everybody has found everybody, and tells it.
+fn await_matches(writers: &[Writing], reading: Option<&Reading>, options: &Options) -> Result<(), Error> {
+    loop {
+        let mut is_complete = true;
+        for writing in writers {
+            is_complete &= writing.writer.matched_subscriptions()?.len() as u64 >= options.readers;
+        }
+        if let Some(reading) = reading {
+            is_complete &= reading.reader.matched_publications()?.len() as u64 >= options.writers * WRITERS;
+        }
+        if is_complete {
+            say(&Told::Ready);
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Does what it is told until the end of its input.
+fn obey(shared: &Shared, reading: Option<&Reading>) {
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let rests = line == "rest";
+        shared.resting.store(rests, Ordering::Release);
+        if !rests {
+            continue;
+        }
+        while shared.busy.load(Ordering::Acquire) > 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        if let Some(reading) = reading.filter(|_| shared.options.is_whole) {
+            reading.read_all(&shared.options);
+        }
+        say(&Told::Rests);
+    }
+}
+
+fn keep_reading(reading: &Reading, shared: &Shared) {
+    let waiting = WaitSet::new();
+    waiting.attach(reading.reader.read_condition(&ReadOptions::new()));
+    loop {
+        // Nothing came.
+        let _ = waiting.wait(WAIT);
+        reading.take(&shared.options);
+    }
+}
+
+/// Writes at a pace, and waits for acknowledgments now and then.
+fn stream(mut writing: Writing, shared: &Shared) {
+    loop {
+        if writing.next.number % UNRESOLVED_MAX == UNRESOLVED_MAX - 1
+            || shared.resting.load(Ordering::Acquire)
+        {
+            writing.resolve();
+        }
+        shared.rest();
+        writing.write(Kind::Load);
+        std::thread::sleep(Duration::from_millis(PACE_MS));
+    }
+}
+
+/// Writes to registers and lists, and reads them, one after the other.
+fn act(mut writing: Option<Writing>, reading: Option<&Reading>, mut random: Random, shared: &Shared) {
+    let options = &shared.options;
+    loop {
+        shared.rest();
+        let is_read = writing.is_none() || reading.is_some() && random.percent(50);
+        let is_register = random.percent(50);
+        let key =
+            if is_register { random.below(REGISTERS) } else { current_lists().start + random.below(LISTS) };
+        match (&mut writing, reading) {
+            (_, Some(reading)) if is_read && is_register => reading.read_register(options, key),
+            (_, Some(reading)) if is_read => reading.read_lists(options, current_lists()),
+            (Some(writing), _) => {
+                writing.write(if is_register { Kind::Register(key) } else { Kind::Append(key) });
+                writing.resolve();
+            }
+            (None, _) => {}
+        }
+        std::thread::sleep(Duration::from_millis(random.between(PAUSE_MS[0], PAUSE_MS[1])));
+    }
+}
