@@ -9,6 +9,7 @@
 //! Everything here is a state machine: messages, entries and time go in, [`Action`]s come out.
 
 pub mod coordinator;
+pub mod decider;
 mod epoch;
 mod history;
 mod lane;
@@ -20,6 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use coordinator::Coordinator;
+pub use decider::VoterId;
 pub use history::HistoryKey;
 pub use member::{Config, Member, Phase, Refused};
 pub use message::{Message, Row};
@@ -39,10 +41,6 @@ pub struct MemberId {
     /// Which of its lives: random when it starts, and one more each time it joins again.
     pub nonce: u64,
 }
-
-/// Who votes on epochs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct VoterId(pub [u8; 16]);
 
 impl MemberId {
     /// The same participant when it joins again.

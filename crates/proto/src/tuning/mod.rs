@@ -45,7 +45,7 @@ pub const GROUPS: &[Group] = &[
 ];
 
 /// The rows of groups of ATOMIC topics, which have a page of their own (`docs/tuning-atomic.md`).
-pub const GROUPS_OF_ATOMIC: &[Group] = &[atomic::ATOMIC];
+pub const GROUPS_OF_ATOMIC: &[Group] = &[atomic::ATOMIC, decider::DECIDER];
 
 /// A value in its unit as its type has it.
 macro_rules! quantity {
@@ -89,6 +89,7 @@ macro_rules! rows {
 }
 
 pub mod atomic;
+pub mod decider;
 pub mod discovery;
 pub mod memory;
 pub mod reader;

@@ -1,0 +1,5 @@
+//! Stories of voters in virtual time. `sim decider` has everything that goes wrong.
+
+mod cluster;
+mod octets;
+mod stories;
