@@ -20,6 +20,8 @@ use crate::random::Random;
 const STARTS: Duration = Duration::from_secs(30);
 /// Pause between two faults, shortest and longest, in milliseconds.
 const PAUSE_MS: [u64; 2] = [100, 1_500];
+/// So long members may take until they are a group again.
+const REGROUPS: Duration = Duration::from_secs(3);
 /// Faults of a mix at once.
 const MIXED: usize = 3;
 const LOOK: Duration = Duration::from_millis(5);
@@ -41,6 +43,7 @@ pub(crate) struct Common {
 pub(crate) struct Life {
     pub(crate) process: u64,
     pub(crate) record: Record,
+    pub(crate) reads: bool,
     /// It was there from the beginning.
     pub(crate) is_first: bool,
     /// It was there to the end.
@@ -77,6 +80,9 @@ struct Run<'a> {
     network: Network,
     slots: Vec<Slot>,
     active: Vec<Active>,
+    /// When a process last started again, and when one was last reached again.
+    restarted: Option<Instant>,
+    joined: Option<Instant>,
     next_process: u64,
     keep: Option<PathBuf>,
     outcome: Outcome,
@@ -104,6 +110,8 @@ pub(crate) fn run(cell: Cell, seed: u64, common: &Common) -> Result<Outcome, Str
         random,
         slots: Vec::new(),
         active: Vec::new(),
+        restarted: None,
+        joined: None,
         next_process: 1,
         keep,
         outcome: Outcome::default(),
@@ -192,7 +200,8 @@ impl Run<'_> {
             let (process, is_first) = (member.process, self.slots[slot].is_first);
             self.slots[slot].is_first = false;
             let record = end(member);
-            self.outcome.lives.push(Life { process, record, is_first, survives: false });
+            let reads = self.cell.topology.roles()[slot].reads;
+            self.outcome.lives.push(Life { process, record, reads, is_first, survives: false });
         }
     }
 
@@ -227,12 +236,7 @@ impl Run<'_> {
     fn strike(&mut self, now: Instant, end: Instant) -> Result<(), String> {
         let drawn = Fault::draw(self.cell.nemesis, self.slots.len(), &mut self.random);
         let Some((fault, lasts)) = drawn else { return Ok(()) };
-        let is_possible = match &fault {
-            Fault::Kill(slot) | Fault::Leave(slot) => self.others_hold(*slot) && !self.is_struck(*slot),
-            Fault::Freeze(slot) | Fault::Squeeze(slot) | Fault::Clock(slot, _) => !self.is_struck(*slot),
-            Fault::Cut(_) | Fault::Links(_) => true,
-        };
-        if !is_possible {
+        if !self.may_begin(&fault) {
             return Ok(());
         }
         match &fault {
@@ -258,6 +262,26 @@ impl Run<'_> {
         noted.map_err(|error| format!("{}: {error}", keep.display()))
     }
 
+    /// Whether the others can get over a fault, beside those that there are.
+    fn may_begin(&self, fault: &Fault) -> bool {
+        let is_active = |is: fn(&Fault) -> bool| self.active.iter().any(|it| is(&it.fault));
+        let is_recent = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < REGROUPS);
+        let is_agreed = self.common.consistency == Consistency::Atomic;
+        // Members agree on who goes on. Who starts again while it reaches nobody is a group of its own, and
+        // what a majority forgets at once is lost.
+        let is_alone = is_agreed && (is_active(Fault::ends_process) || is_recent(self.restarted));
+        let is_apart = is_agreed && (is_active(Fault::separates) || is_recent(self.joined));
+        match fault {
+            Fault::Kill(slot) | Fault::Leave(slot) => {
+                self.others_hold(*slot) && !self.is_struck(*slot) && !is_alone && !is_apart
+            }
+            Fault::Freeze(slot) => !self.is_struck(*slot) && !is_alone,
+            Fault::Squeeze(slot) | Fault::Clock(slot, _) => !self.is_struck(*slot),
+            Fault::Cut(_) => !is_alone,
+            Fault::Links(_) => true,
+        }
+    }
+
     /// Whether something is done to that process.
     fn is_struck(&self, slot: usize) -> bool {
         self.active.iter().any(|it| match it.fault {
@@ -280,6 +304,11 @@ impl Run<'_> {
     }
 
     fn undo(&mut self, fault: &Fault) -> Result<(), String> {
+        if fault.ends_process() {
+            self.restarted = Some(Instant::now());
+        } else if fault.separates() {
+            self.joined = Some(Instant::now());
+        }
         self.note(&format!("ends {fault:?}"))?;
         match fault {
             Fault::Kill(slot) | Fault::Leave(slot) => {
@@ -341,8 +370,8 @@ impl Run<'_> {
         let ends: Vec<Id> = first().flat_map(ends_of).collect();
         for reading in first() {
             let record = reading.record();
-            let has = |id: &Id| record.logs.iter().flatten().rev().any(|entry| entry.id == *id);
-            if let Some(id) = ends.iter().find(|id| !record.logs.is_empty() && !has(id)) {
+            let has = |id: &Id| record.log.iter().rev().any(|entry| entry.id == *id);
+            if let Some(id) = ends.iter().find(|id| !record.log.is_empty() && !has(id)) {
                 return Some(format!(
                     "process {} has not sample {} of {}",
                     reading.process, id.number, id.writer
@@ -356,7 +385,7 @@ impl Run<'_> {
     fn apart(&self) -> Option<String> {
         let ends: Vec<(u64, u64)> = self
             .members()
-            .filter_map(|member| Some((member.process, member.record().last()?.position)))
+            .filter_map(|member| Some((member.process, member.record().log.last()?.position)))
             .collect();
         let (first, others) = ends.split_first()?;
         let other = others.iter().find(|it| it.1 != first.1)?;

@@ -22,6 +22,15 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    pub(crate) const fn ends_process(&self) -> bool {
+        matches!(self, Self::Kill(_) | Self::Leave(_))
+    }
+
+    /// Whether processes do not hear one another.
+    pub(crate) const fn separates(&self) -> bool {
+        matches!(self, Self::Freeze(_) | Self::Cut(_))
+    }
+
     /// What a nemesis does to so many processes, and for how long; nothing if it is calm.
     pub(crate) fn draw(nemesis: Nemesis, count: usize, random: &mut Random) -> Option<(Self, Duration)> {
         let one = random.below(count as u64) as usize;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::nemesis::cell::{Common, Life, Outcome};
 use crate::nemesis::history::order::{Log, Write};
 use crate::nemesis::history::{Findings, append, delivery, order, register};
-use crate::nemesis::plan::{Cell, Consistency, Nemesis, name};
+use crate::nemesis::plan::{Cell, Consistency, Durability, Nemesis, name};
 use crate::nemesis::record::Record;
 
 /// Violations that are printed of a cell.
@@ -64,13 +64,13 @@ impl Counts {
 #[derive(Default)]
 pub(crate) struct Summary {
     by_nemesis: BTreeMap<String, Counts>,
-    skipped: Vec<Cell>,
+    skipped: Vec<(Cell, &'static str)>,
     failed: Vec<(Cell, u64)>,
 }
 
 impl Summary {
-    pub(crate) fn skip(&mut self, cell: Cell) {
-        self.skipped.push(cell);
+    pub(crate) fn skip(&mut self, cell: Cell, why: &'static str) {
+        self.skipped.push((cell, why));
     }
 
     /// Judges a cell, and tells it in a line, or some.
@@ -125,8 +125,8 @@ impl Summary {
             total.add(counts);
         }
         println!("{}", total.line("all"));
-        for cell in &self.skipped {
-            println!("skipped {cell}: no libfaketime (Debian: faketime)");
+        for (cell, why) in &self.skipped {
+            println!("skipped {cell}: {why}");
         }
         for (cell, seed) in &self.failed {
             println!("again: cargo xtask nemesis --consistency {consistency} --cell {cell} --seed {seed}");
@@ -140,7 +140,7 @@ fn findings(cell: Cell, outcome: &Outcome, common: &Common) -> Findings {
     let lives = &outcome.lives;
     let writes: Vec<Write> =
         lives.iter().flat_map(|it| it.record.all_writes().map(|(write, _)| *write)).collect();
-    let logs: Vec<Log> = lives.iter().flat_map(logs_of).collect();
+    let logs: Vec<Log> = lives.iter().filter(|life| life.reads).map(|life| log_of(life, cell)).collect();
     match common.consistency {
         Consistency::Eventual => {
             // Nobody was cut off, or forgotten, for longer than a lease.
@@ -168,13 +168,14 @@ fn findings(cell: Cell, outcome: &Outcome, common: &Common) -> Findings {
     }
 }
 
-fn logs_of(life: &Life) -> impl Iterator<Item = Log> {
-    let last = life.record.logs.len().saturating_sub(1);
-    life.record.logs.iter().enumerate().map(move |(index, entries)| Log {
+fn log_of(life: &Life, cell: Cell) -> Log {
+    Log {
         reader: life.process,
-        survives: life.survives && index == last,
-        entries: entries.clone(),
-    })
+        is_whole: life.is_first || cell.durability != Durability::Volatile,
+        survives: life.survives,
+        missed: life.record.missed,
+        entries: life.record.log.clone(),
+    }
 }
 
 fn count(outcome: &Outcome, violations: u64) -> Counts {
@@ -191,7 +192,7 @@ fn count(outcome: &Outcome, violations: u64) -> Counts {
         cells: 1,
         writes: writes().count() as u64,
         resolved: count,
-        reads: records().flat_map(|it| &it.logs).map(|log| log.len() as u64).sum(),
+        reads: records().map(|it| it.log.len() as u64).sum(),
         faults: outcome.faults,
         violations,
         frames: frames.passed,

@@ -28,7 +28,7 @@ use crate::nemesis::cell::Common;
 use crate::nemesis::judge::Summary;
 use crate::nemesis::member::clock_library;
 use crate::nemesis::mistake::Mistake;
-use crate::nemesis::plan::{Cell, Consistency, Nemesis, cells};
+use crate::nemesis::plan::{Cell, Consistency, cells};
 use crate::random::{Random, fresh_seed};
 
 /// So long a process that is silent is remembered where no order is agreed on: longer than any fault.
@@ -116,8 +116,8 @@ fn run_cells(options: &Options) -> Result<bool, String> {
     };
     let mut summary = Summary::default();
     for (cell, seed) in drawn.zip(seed..) {
-        if cell.nemesis == Nemesis::Clock && !clock_library().exists() {
-            summary.skip(cell);
+        if let Some(why) = cell.lacks(common.consistency, clock_library().exists()) {
+            summary.skip(cell, why);
             if options.cell.is_some() {
                 break;
             }

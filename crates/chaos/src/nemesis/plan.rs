@@ -118,6 +118,18 @@ pub(crate) struct Cell {
     pub(crate) nemesis: Nemesis,
 }
 
+impl Cell {
+    /// Why it cannot be had, if it cannot.
+    pub(crate) fn lacks(&self, consistency: Consistency, has_clock: bool) -> Option<&'static str> {
+        let ends_process = matches!(self.nemesis, Nemesis::Kill | Nemesis::Leave | Nemesis::Mix);
+        if self.nemesis == Nemesis::Clock && !has_clock {
+            return Some("no libfaketime (Debian: faketime)");
+        }
+        let is_pair = consistency == Consistency::Atomic && self.topology == Topology::Pair;
+        (is_pair && ends_process).then_some("of two members the first alone votes")
+    }
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { topology, durability, nemesis } = self;

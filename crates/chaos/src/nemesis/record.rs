@@ -13,8 +13,10 @@ pub(crate) struct Record {
     pub(crate) rests: u64,
     /// Of each writer what it wrote, by number.
     pub(crate) writes: BTreeMap<u64, Vec<(Write, Kind)>>,
-    /// What it read; another one after each time it missed something and knew.
-    pub(crate) logs: Vec<Vec<Entry>>,
+    /// What it read.
+    pub(crate) log: Vec<Entry>,
+    /// So often it missed something and knew.
+    pub(crate) missed: u64,
     registers: Vec<register::Operation>,
     lists: Vec<append::Operation>,
     pub(crate) violations: Vec<String>,
@@ -36,11 +38,8 @@ impl Record {
                     .take_while(|(write, _)| write.resolved_ns.is_none())
                     .for_each(|(write, _)| write.resolved_ns = Some(at_ns));
             }
-            Told::Got(entry) => match self.logs.last_mut() {
-                Some(log) => log.push(entry),
-                None => self.logs.push(vec![entry]),
-            },
-            Told::Missed => self.logs.push(Vec::new()),
+            Told::Got(entry) => self.log.push(entry),
+            Told::Missed => self.missed += 1,
             Told::Register { key, value, began_ns, ended_ns } => {
                 let action = register::Action::Read(value);
                 let ended_ns = Some(ended_ns);
@@ -56,11 +55,6 @@ impl Record {
 
     pub(crate) fn all_writes(&self) -> impl Iterator<Item = &(Write, Kind)> {
         self.writes.values().flatten()
-    }
-
-    /// The last entry that it read.
-    pub(crate) fn last(&self) -> Option<&Entry> {
-        self.logs.last()?.last()
     }
 
     pub(crate) fn register_operations(&self) -> impl Iterator<Item = register::Operation> {

@@ -51,7 +51,7 @@ pub(crate) enum Told {
     Resolved { id: Id, at_ns: u64 },
     /// A sample was read.
     Got(Entry),
-    /// Lines of it follow that are not about what comes next: it missed something, and knows.
+    /// It missed something, and knows.
     Missed,
     /// The register with this key was read.
     Register { key: u64, value: Option<u64>, began_ns: u64, ended_ns: u64 },

@@ -262,9 +262,6 @@ fn current_lists() -> std::ops::Range<u64> {
 /// What the library refuses.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let fail = |error: Error| error.to_string();
-    if options.consistency == Consistency::Atomic {
-        return Err("this library has no ATOMIC topics yet".to_owned());
-    }
     let shared = Arc::new(Shared {
         options: options.clone(),
         resting: AtomicBool::new(true),
@@ -310,14 +307,19 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 }
 
 fn offered(options: &Options) -> QosSet {
-    with_durability(QosSet::writer().keep_all().max_blocking_time(WAIT), options)
+    promised(QosSet::writer().keep_all().max_blocking_time(WAIT), options)
 }
 
 fn requested(options: &Options) -> QosSet {
-    with_durability(QosSet::reader().reliable().keep_all(), options)
+    promised(QosSet::reader().reliable().keep_all(), options)
 }
 
-fn with_durability(qos: QosSet, options: &Options) -> QosSet {
+/// What the topic promises.
+fn promised(qos: QosSet, options: &Options) -> QosSet {
+    let qos = qos.consistency(match options.consistency {
+        Consistency::Eventual => ConsistencyKind::Eventual,
+        Consistency::Atomic => ConsistencyKind::Atomic,
+    });
     match options.durability {
         Durability::Volatile => qos,
         Durability::TransientLocal => qos.durability(plainsong::prelude::Durability::TransientLocal),

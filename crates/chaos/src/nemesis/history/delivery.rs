@@ -41,7 +41,7 @@ mod tests {
                 entries.push(Entry { position: entries.len() as u64, epoch: 0, id, hash: number, at_ns });
             }
         }
-        (writes, Log { reader: 1, survives: true, entries })
+        (writes, Log { reader: 1, survives: true, entries, ..Log::default() })
     }
 
     type Spoil = fn(&mut Vec<Entry>);

@@ -1,5 +1,8 @@
 //! Total order: what readers logged are slices of one sequence, in which everything that was resolved stands
 //! once, after whatever was known to be there when it was written. Sorting aside it takes linear time.
+//!
+//! Positions have gaps where something stands that is no sample: what all readers leave out is noticed by the
+//! numbers of its writer.
 
 use crate::nemesis::history::{Fault, Findings};
 
@@ -34,17 +37,23 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) reader: u64,
+    /// It has everything from the beginning.
+    pub(crate) is_whole: bool,
     /// It lived until the end, and had time to get everything.
     pub(crate) survives: bool,
+    /// So often it knows that it missed something.
+    pub(crate) missed: u64,
     pub(crate) entries: Vec<Entry>,
 }
 
 /// Checks what all readers got against all that was written.
 pub(crate) fn check(writes: &[Write], logs: &[Log]) -> Findings {
     let mut findings = Findings::default();
-    logs.iter().for_each(|log| check_log(log, &mut findings));
     let order = agree(logs, &mut findings);
-    check_ends(logs, &order, &mut findings);
+    for log in logs {
+        check_log(log, &order, &mut findings);
+        check_ends(log, &order, &mut findings);
+    }
     let mut writes = writes.to_vec();
     writes.sort_unstable_by_key(|it| it.id);
     let written = check_written(&writes, &order, |write| write.resolved_ns.is_some(), &mut findings);
@@ -53,16 +62,24 @@ pub(crate) fn check(writes: &[Write], logs: &[Log]) -> Findings {
     findings
 }
 
-/// A log has each position after the one before, and no earlier epoch.
-fn check_log(log: &Log, findings: &mut Findings) {
+/// A log goes on with what comes next in the sequence, and no earlier epoch.
+fn check_log(log: &Log, order: &[Entry], findings: &mut Findings) {
     let reader = log.reader;
+    let mut missed = 0;
+    let first = log.entries.first().map(|it| it.position);
+    let mut next = order.partition_point(|it| Some(it.position) < first) + 1;
     for pair in log.entries.windows(2) {
         let [before, entry] = [pair[0], pair[1]];
-        if entry.position != before.position + 1 {
-            findings.add(Fault::NotContiguous, || {
-                format!("reader {reader} has position {} after {}", entry.position, before.position)
-            });
+        if order.get(next).is_none_or(|it| it.position != entry.position) {
+            missed += 1;
+            next = order.partition_point(|it| it.position < entry.position);
+            if missed > log.missed || entry.position <= before.position {
+                findings.add(Fault::NotContiguous, || {
+                    format!("reader {reader} has position {} after {}", entry.position, before.position)
+                });
+            }
         }
+        next += 1;
         if entry.epoch < before.epoch {
             findings.add(Fault::Epoch, || {
                 let position = entry.position;
@@ -91,11 +108,6 @@ fn agree(logs: &[Log], findings: &mut Findings) -> Vec<Entry> {
             });
         }
     }
-    for pair in order.windows(2).filter(|pair| pair[1].position != pair[0].position + 1) {
-        findings.add(Fault::NotContiguous, || {
-            format!("nobody has what is between positions {} and {}", pair[0].position, pair[1].position)
-        });
-    }
     order
 }
 
@@ -104,16 +116,15 @@ fn text(entry: &Entry) -> String {
     format!("sample {} of {} in epoch {epoch} ({hash:x})", id.number, id.writer)
 }
 
-/// Who survives has everything that anybody has, to the end.
-fn check_ends(logs: &[Log], order: &[Entry], findings: &mut Findings) {
-    let Some(last) = order.last() else { return };
-    for log in logs.iter().filter(|log| log.survives) {
-        let end = log.entries.last().map(|it| it.position);
-        if end != Some(last.position) {
-            findings.add(Fault::Lost, || {
-                format!("reader {} ends at position {end:?}, another at {}", log.reader, last.position)
-            });
-        }
+/// Who survives has everything that anybody has, to the end; who is whole, from the beginning.
+fn check_ends(log: &Log, order: &[Entry], findings: &mut Findings) {
+    let [first, last] = [order.first(), order.last()].map(|it| it.map(|it| it.position));
+    let [begin, end] = [log.entries.first(), log.entries.last()].map(|it| it.map(|it| it.position));
+    if log.survives && end != last {
+        findings.add(Fault::Lost, || format!("reader {} ends at position {end:?}, not {last:?}", log.reader));
+    }
+    if log.is_whole && begin != first && (log.survives || begin.is_some()) {
+        findings.add(Fault::Lost, || format!("reader {} begins at {begin:?}, not {first:?}", log.reader));
     }
 }
 

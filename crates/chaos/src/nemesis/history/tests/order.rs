@@ -28,7 +28,13 @@ fn topic(seed: u64, count: usize) -> (Vec<Write>, Vec<Log>) {
     }
     writes.push(Write { id: Id { writer: 7, number: 0 }, hash: 1, began_ns: 5, resolved_ns: None });
     let (late, killed) = (count / 4, count - count / 4);
-    let log = |reader, survives, entries: &[Entry]| Log { reader, survives, entries: entries.to_vec() };
+    let log = |reader, survives, entries: &[Entry]| Log {
+        reader,
+        is_whole: reader != 1,
+        survives,
+        missed: 0,
+        entries: entries.to_vec(),
+    };
     let logs =
         vec![log(0, true, &entries), log(1, true, &entries[late..]), log(2, false, &entries[..killed])];
     (writes, logs)
@@ -60,6 +66,12 @@ fn exchange(log: &mut Log, one: u64, other: u64) {
     }
 }
 
+/// Leaves places for what is no sample: one in eight.
+fn stretch(mut logs: Vec<Log>) -> Vec<Log> {
+    logs.iter_mut().flat_map(|log| &mut log.entries).for_each(|it| it.position = it.position * 8 / 7);
+    logs
+}
+
 /// Changes the entry at one position, wherever it stands.
 fn everywhere(logs: &mut [Log], change: fn(&mut Entry)) {
     logs.iter_mut().flat_map(|log| &mut log.entries).filter(|it| it.position == 100).for_each(change);
@@ -68,7 +80,7 @@ fn everywhere(logs: &mut [Log], change: fn(&mut Entry)) {
 type Spoil = fn(&mut Vec<Write>, &mut Vec<Log>);
 
 /// What is done to a history of 200 entries, and what it is then called.
-const ORDER_MISTAKES: [(&str, Spoil, Fault); 16] = [
+const ORDER_MISTAKES: [(&str, Spoil, Fault); 18] = [
     ("a resolved write is lost everywhere", |writes, logs| lose(writes, logs, false), Fault::Lost),
     (
         "an entry between two of a writer is lost everywhere",
@@ -90,6 +102,16 @@ const ORDER_MISTAKES: [(&str, Spoil, Fault); 16] = [
         },
         Fault::Disagreement,
     ),
+    (
+        "a reader misses two parts and knows of one",
+        |_, logs| {
+            logs[0].entries.drain(100..110);
+            logs[0].entries.drain(50..60);
+            logs[0].missed = 1;
+        },
+        Fault::NotContiguous,
+    ),
+    ("a reader that is whole misses the beginning", |_, logs| drop(logs[0].entries.drain(..9)), Fault::Lost),
     ("a survivor misses the end", |_, logs| logs[1].entries.truncate(120), Fault::Lost),
     (
         "a reader that was killed had more than the others",
@@ -187,7 +209,7 @@ fn lose(writes: &mut [Write], logs: &mut [Log], is_between: bool) {
 fn an_ordered_topic_has_no_faults() {
     for seed in 0..200 {
         let (writes, logs) = topic(seed, 200);
-        let findings = check(&writes, &logs);
+        let findings = check(&writes, &stretch(logs));
         assert_eq!(findings.count, 0, "{seed}: {:?}", findings);
     }
 }
@@ -198,10 +220,20 @@ fn each_mistake_in_an_order_is_noticed_by_its_name() {
         for (name, spoil, fault) in ORDER_MISTAKES {
             let (mut writes, mut logs) = topic(seed, 200);
             spoil(&mut writes, &mut logs);
-            let findings = check(&writes, &logs);
+            let findings = check(&writes, &stretch(logs));
             assert!(findings.faults().contains(&fault), "{seed}, {name}: {:?}", findings);
         }
     }
+}
+
+#[test]
+fn a_reader_may_miss_what_it_knows_that_it_missed() {
+    let (writes, mut logs) = topic(3, 200);
+    logs[0].entries.drain(100..110);
+    logs[0].entries.drain(50..60);
+    logs[0].missed = 2;
+    let findings = check(&writes, &stretch(logs));
+    assert_eq!(findings.count, 0, "{findings:?}");
 }
 
 #[test]
