@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plainsong_sim::atomic_model;
 use plainsong_sim::check::Violation;
 use plainsong_sim::mutation::{self, Mutation};
 use plainsong_sim::run::{self, Verdict};
@@ -20,6 +21,7 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   sim --seeds A..B         the runs A to B-1: failures, and a summary
   sim                      the same as --seeds 0..100
   sim --mutations          makes each deliberate mistake until the checker it is meant for notices it
+  sim --model              every order of events of few members of an ATOMIC group, and one change of epochs
   --without NAME           with any of these: does not judge that invariant
 ";
 
@@ -30,6 +32,7 @@ enum Task {
     One { seed: u64, detail: Detail },
     Many { first: u64, end: u64 },
     Mutations,
+    Model,
     Help,
 }
 
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Ok(Task::One { seed, detail }) => one(seed, detail, &unjudged),
         Ok(Task::Many { first, end }) => many(first, end, &unjudged),
         Ok(Task::Mutations) => mutations(),
+        Ok(Task::Model) => atomic_model::explore_all(),
         Ok(Task::Help) => {
             print!("{HELP}");
             true
@@ -71,6 +75,7 @@ fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> 
                 task = Task::Many { first: number(Some(first))?, end: number(Some(end))? };
             }
             "--mutations" => task = Task::Mutations,
+            "--model" => task = Task::Model,
             "--trace" => whole = true,
             "--without" => unjudged.push(rest.next().ok_or("--without needs a name")?.clone()),
             "--help" | "-h" => return Ok(Task::Help),

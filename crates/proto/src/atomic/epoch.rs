@@ -16,7 +16,7 @@ const CLOCK_JUMP_MAX: u64 = 1 << 32;
 const DIGESTS_KEPT: usize = 256;
 
 /// What is known of one member.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Peer {
     acked: Vec<u64>,
     position: u64,
@@ -30,7 +30,7 @@ struct Peer {
 }
 
 /// An epoch, as one of its members sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Epoch<B> {
     pub(crate) view: View,
     pub(crate) rank: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Epoch<B> {
 }
 
 /// What came of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Taken {
     /// It is the next of its lane.
     Next,

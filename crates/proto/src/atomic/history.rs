@@ -8,7 +8,7 @@ use crate::atomic::{Body, Delivered, MemberId};
 use crate::guid::Guid;
 
 /// Which entries replace one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HistoryKey {
     /// The writer.
     pub writer: Guid,
@@ -17,7 +17,7 @@ pub struct HistoryKey {
 }
 
 /// The agreed history of one group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct History<B> {
     entries: BTreeMap<u64, Delivered<B>>,
     of_key: BTreeMap<HistoryKey, VecDeque<u64>>,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Entries of one sender, in order, from the first that is not delivered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Lane<B> {
     entries: VecDeque<(u64, B)>,
     /// Entries delivered.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::atomic::view::{Decision, Ranks, Report, View};
-use crate::atomic::{Delivered, MemberId};
+use crate::atomic::{Delivered, MemberId, VoterId};
 
 /// What one member has and promises. Rows of an epoch only grow: any that are lost are made up for by the
 /// next, and old ones change nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
     /// Whose.
     pub from: MemberId,
@@ -34,7 +34,7 @@ pub struct Row {
 }
 
 /// Somebody wishes to join.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Join {
     /// Who.
     pub from: MemberId,
@@ -49,7 +49,7 @@ pub struct Join {
 }
 
 /// A part of what was agreed before somebody joined.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer<B> {
     /// Who sends it.
     pub from: MemberId,
@@ -66,7 +66,7 @@ pub struct Transfer<B> {
 }
 
 /// A message of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Message<B> {
     /// What a member has.
     Row(Row),
@@ -106,4 +106,15 @@ pub enum Message<B> {
     },
     /// A part of what was agreed.
     Transfer(Transfer<B>),
+    /// Voters agree.
+    Decider {
+        /// Of which group; 0 where the voters are fixed.
+        instance: u64,
+        /// Since which epoch they vote; 0 where they are fixed.
+        since: u64,
+        /// Who sends it.
+        from: VoterId,
+        /// For the decider.
+        octets: Vec<u8>,
+    },
 }

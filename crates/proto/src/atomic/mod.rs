@@ -8,13 +8,17 @@
 //!
 //! Everything here is a state machine: messages, entries and time go in, [`Action`]s come out.
 
+pub mod codec;
 pub mod coordinator;
 pub mod decider;
 mod epoch;
+pub mod group;
 mod history;
 mod lane;
 pub mod member;
 pub mod message;
+#[cfg(test)]
+mod tests;
 pub mod view;
 
 use std::fmt;
@@ -22,6 +26,7 @@ use std::sync::Arc;
 
 pub use coordinator::Coordinator;
 pub use decider::VoterId;
+pub use group::Group;
 pub use history::HistoryKey;
 pub use member::{Config, Member, Phase, Refused};
 pub use message::{Message, Row};
@@ -78,7 +83,7 @@ pub trait Body: Clone {
 }
 
 /// Where an entry stands on its lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryHeader {
     /// Of which epoch.
     pub epoch: u64,
@@ -89,7 +94,7 @@ pub struct EntryHeader {
 }
 
 /// An entry in the agreed order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Delivered<B> {
     /// Its place in the order of the group, from 1, without gaps.
     pub position: u64,
@@ -102,7 +107,7 @@ pub struct Delivered<B> {
 }
 
 /// To whom a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Destination {
     /// All members, those who would be, and all voters.
     Group,
@@ -110,10 +115,12 @@ pub enum Destination {
     Member(MemberId),
     /// The voters.
     Voters,
+    /// One of them.
+    Voter(VoterId),
 }
 
 /// What a member asks of its driver, in this order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action<B> {
     /// Send a message; it may be lost, come twice or late.
     Send(Destination, Message<B>),
@@ -131,12 +138,14 @@ pub enum Action<B> {
     Unknown(u64),
     /// Nobody needs the first entries of the lane any more, so many of those sent.
     Release(u64),
+    /// Make this durable for the voter here, then say so.
+    Record(decider::Record),
     /// Something that the application may see has changed.
     Status(Status),
 }
 
 /// What a member tells its application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// It is a member of a new epoch.
     Installed {

@@ -3,7 +3,7 @@
 use crate::atomic::{MEMBERS_MAX, MemberId, VoterId};
 
 /// A set of members by their ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ranks(pub u32);
 
 impl Ranks {
@@ -64,7 +64,7 @@ impl Ranks {
 }
 
 /// One member of an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Who.
     pub id: MemberId,
@@ -73,7 +73,7 @@ pub struct Place {
 }
 
 /// Who takes part in an epoch, by rank, and where it begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct View {
     /// Of which of the groups that were ever made of the topic.
     pub instance: u64,
@@ -106,7 +106,7 @@ impl View {
 }
 
 /// How an epoch ended, and the next view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// Which epoch ends.
     pub base: u64,
@@ -119,7 +119,7 @@ pub struct Decision {
 }
 
 /// What a member has when it has stopped. It changes no more in this epoch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Report {
     /// Who reports.
     pub id: MemberId,
@@ -140,7 +140,7 @@ pub struct Report {
 }
 
 /// Who wishes to join.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Joiner {
     /// Who.
     pub id: MemberId,
@@ -236,7 +236,7 @@ fn connected(
 }
 
 /// Who votes in a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Voters {
     /// Always these.
     Fixed(Vec<VoterId>),
@@ -261,5 +261,123 @@ impl Voters {
         };
         let since = if voters == before.voters { before.voters_since } else { before.epoch + 1 };
         (voters, since)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guid::GuidPrefix;
+
+    fn id(number: u8) -> MemberId {
+        MemberId { prefix: GuidPrefix([number; 12]), nonce: 5 }
+    }
+
+    fn view(count: u8) -> View {
+        View {
+            instance: 1,
+            epoch: 8,
+            members: (1..=count).map(|it| Place { id: id(it), caught_up: true }).collect(),
+            voters: vec![id(1).voter()],
+            voters_since: 1,
+            base_position: 100,
+            base_clock: 1_000,
+        }
+    }
+
+    fn report(view: &View, number: u8, holds: &[u64], hears: u32) -> Report {
+        Report {
+            id: id(number),
+            epoch: view.epoch,
+            holds: holds.to_vec(),
+            clock: 1_000 + u64::from(number),
+            caught_up: true,
+            hears: Ranks(hears),
+            accuses: Ranks::default(),
+            leaves: false,
+        }
+    }
+
+    fn end(view: &View, reports: &[Report]) -> Option<Decision> {
+        decide(view, reports, &[], &Voters::Members)
+    }
+
+    #[test]
+    fn the_cut_is_the_least_of_what_those_hold_who_go_on() {
+        let view = view(3);
+        let reports = [report(&view, 1, &[5, 2, 9], 0b011), report(&view, 2, &[4, 3, 9], 0b011)];
+        let decision = end(&view, &reports).unwrap();
+        assert_eq!((decision.base, decision.incumbents), (8, Ranks(0b011)));
+        assert_eq!(decision.cut, [4, 2, 9]);
+        let next = decision.next;
+        assert_eq!((next.epoch, next.base_position, next.base_clock), (9, 115, 1_003));
+        assert_eq!(next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(1), id(2)]);
+    }
+
+    #[test]
+    fn without_a_report_of_this_epoch_by_a_member_that_had_everything_nothing_ends() {
+        let view = view(2);
+        assert_eq!(end(&view, &[]), None);
+        let old = Report { epoch: 7, ..report(&view, 1, &[0, 0], 0b11) };
+        assert_eq!(end(&view, &[old]), None);
+        let stranger = Report { id: id(9), ..report(&view, 1, &[0, 0], 0b11) };
+        assert_eq!(end(&view, &[stranger]), None);
+        let partial = Report { caught_up: false, ..report(&view, 1, &[0, 0], 0b11) };
+        assert_eq!(end(&view, &[partial]), None);
+    }
+
+    #[test]
+    fn those_go_on_who_hear_one_another() {
+        let view = view(4);
+        let holds = [1, 1, 1, 1];
+        // 1 and 4 do not hear each other, 4 is heard by the others.
+        let hears = [0b0111, 0b1111, 0b1111, 0b1110];
+        let reports: Vec<Report> =
+            (1..=4).zip(hears).map(|(number, hears)| report(&view, number, &holds, hears)).collect();
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b0111));
+        // Two halves: the one of lower ranks.
+        let hears = [0b0011, 0b0011, 0b1100, 0b1100];
+        let reports: Vec<Report> =
+            (1..=4).zip(hears).map(|(number, hears)| report(&view, number, &holds, hears)).collect();
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b0011));
+    }
+
+    #[test]
+    fn somebody_who_has_everything_goes_on_whoever_else_does() {
+        let view = view(3);
+        let mut reports: Vec<Report> =
+            (1..=3).map(|number| report(&view, number, &[0, 0, 0], 0b111)).collect();
+        reports[0].caught_up = false;
+        reports[1].caught_up = false;
+        reports[2].hears = Ranks(0b100);
+        let decision = end(&view, &reports).unwrap();
+        assert!(decision.incumbents.has(2), "{decision:?}");
+    }
+
+    #[test]
+    fn who_is_accused_or_leaves_does_not_go_on_unless_nobody_else_can() {
+        let view = view(2);
+        let mut reports = [report(&view, 1, &[0, 0], 0b11), report(&view, 2, &[0, 0], 0b11)];
+        reports[0].accuses = Ranks(0b10);
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b01));
+        reports[0].caught_up = false;
+        assert!(end(&view, &reports).unwrap().incumbents.has(1));
+        reports[0].caught_up = true;
+        reports[0].accuses = Ranks::default();
+        reports[0].leaves = true;
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b10));
+    }
+
+    #[test]
+    fn who_joins_has_a_rank_after_those_who_go_on() {
+        let view = view(2);
+        let reports = [report(&view, 1, &[0, 0], 0b11), report(&view, 2, &[0, 0], 0b11)];
+        let again = Joiner { id: id(2).next_life(), caught_up: true };
+        let joiners = [again, Joiner { id: id(7), caught_up: false }];
+        let next = decide(&view, &reports, &joiners, &Voters::Members).unwrap().next;
+        // A participant is a member once.
+        assert_eq!(next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(1), id(2), id(7)]);
+        assert_eq!(next.voters, [id(1).voter(), id(2).voter(), id(7).voter()]);
+        assert_eq!(next.voters_since, 9);
     }
 }

@@ -69,7 +69,7 @@ pub struct Decision {
 }
 
 /// What a voter must have on its disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// One more than that of the record before.
     pub number: u64,

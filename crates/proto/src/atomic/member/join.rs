@@ -11,7 +11,7 @@ use crate::time::{Duration, Instant};
 use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX};
 
 /// What who would join knows of the group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Joining {
     since: Instant,
     due: Instant,

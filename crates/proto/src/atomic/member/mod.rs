@@ -20,7 +20,7 @@ use crate::tuning::atomic::{
 use join::Joining;
 
 /// What the driver and the QoS of a topic decide.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     /// Of everything that must be equal in all members.
     pub digest: u64,
@@ -49,7 +49,7 @@ pub struct Config {
 }
 
 /// What a member does at the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// It is no member, and wishes to be.
     Joining,
@@ -76,7 +76,7 @@ pub enum Refused {
 }
 
 /// What an operator may see of a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupState {
     /// What this member does.
     pub phase: Phase,
@@ -93,7 +93,7 @@ pub struct GroupState {
 }
 
 /// One participant in one group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Member<B> {
     config: Config,
     id: MemberId,
@@ -131,7 +131,7 @@ pub struct Member<B> {
 }
 
 /// Entries of one lane of an epoch that this member does not know yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Early<B> {
     entries: VecDeque<(EntryHeader, B)>,
     octets: usize,
@@ -176,6 +176,12 @@ impl<B: Body> Member<B> {
     #[must_use]
     pub const fn id(&self) -> MemberId {
         self.id
+    }
+
+    /// Of what must be equal in all members.
+    #[must_use]
+    pub const fn config_digest(&self) -> u64 {
+        self.config.digest
     }
 
     /// What it does.
@@ -356,6 +362,7 @@ impl<B: Body> Member<B> {
             Message::Join(join) => self.on_join(now, &join),
             Message::Fetch { from, after } => self.on_fetch(from, after),
             Message::Transfer(part) => self.on_transfer(now, part),
+            Message::Decider { .. } => {}
         }
     }
 

@@ -1,0 +1,319 @@
+//! One participant's part in a group: its member, and its vote where it has one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::atomic::codec::{decode_decision, encode_decision};
+use crate::atomic::coordinator::{Bootstrap, Coordinator, Proposal};
+use crate::atomic::decider::{self, Electorate, ElectorateError, EpochDecider, RestoreError, VoterId};
+use crate::atomic::member::{Config, Member, Phase, Refused};
+use crate::atomic::message::Message;
+use crate::atomic::view::{View, Voters};
+use crate::atomic::{Action, Body, Destination, EntryHeader, MemberId};
+use crate::time::Instant;
+
+/// A vote that outlives processes: one of a fixed set of voters.
+#[derive(Clone, Debug)]
+pub struct FixedVoter {
+    /// Which of [`Voters::Fixed`] this is.
+    pub id: VoterId,
+    /// How the group is made if there is none.
+    pub bootstrap: Bootstrap,
+}
+
+/// What a participant does in a group.
+pub struct Group<B> {
+    member: Option<Member<B>>,
+    voters: Voters,
+    coordinator: Option<Coordinator>,
+    vote: Option<Vote>,
+    actions: VecDeque<Action<B>>,
+    proposals: Vec<Proposal<B>>,
+}
+
+/// A voter's part in a decider.
+struct Vote {
+    own: VoterId,
+    /// Voters of which instance, since which epoch; 0 of fixed ones.
+    term: (u64, u64),
+    is_durable: bool,
+    decider: Box<dyn EpochDecider + Send>,
+}
+
+impl<B: Body> Group<B> {
+    /// A member of a group in which the members vote.
+    #[must_use]
+    pub fn new(config: Config, id: MemberId, now: Instant) -> Self {
+        Self {
+            voters: config.voters.clone(),
+            member: Some(Member::new(config, id, now)),
+            coordinator: None,
+            vote: None,
+            actions: VecDeque::new(),
+            proposals: Vec::new(),
+        }
+    }
+
+    /// A voter of a fixed set, and a member, too, if it is given; `records` is what the voter has written.
+    ///
+    /// # Errors
+    /// The voter is none of them, or what it has written is damaged.
+    pub fn with_vote<'a>(
+        member: Option<(Config, MemberId)>,
+        voters: &[VoterId],
+        voter: &FixedVoter,
+        records: impl IntoIterator<Item = &'a [u8]>,
+        now: Instant,
+    ) -> Result<Self, VoteError> {
+        let electorate = Electorate::new(voter.id, voters, 0)?;
+        let decider = decider::open(now, &electorate, records)?;
+        let order = electorate.voters().iter().position(|it| *it == voter.id).unwrap_or(0);
+        let set = Voters::Fixed(electorate.voters().to_vec());
+        let digest = member.as_ref().map_or(0, |(config, _)| config.digest);
+        let mut group = Self {
+            coordinator: Some(Coordinator::new(set.clone(), order, Some(voter.bootstrap), digest)),
+            voters: set,
+            member: member.map(|(config, id)| Member::new(config, id, now)),
+            vote: Some(Vote { own: voter.id, term: (0, 0), is_durable: true, decider }),
+            actions: VecDeque::new(),
+            proposals: Vec::new(),
+        };
+        group.settle(now);
+        Ok(group)
+    }
+
+    /// Its member.
+    #[must_use]
+    pub const fn member(&self) -> Option<&Member<B>> {
+        self.member.as_ref()
+    }
+
+    /// Writes.
+    ///
+    /// # Errors
+    /// It was not accepted: see [`Member::write`].
+    pub fn write(&mut self, now: Instant, body: B) -> Result<(), Refused> {
+        let member = self.member.as_mut().ok_or(Refused::Gone)?;
+        let written = member.write(now, body);
+        self.settle(now);
+        written
+    }
+
+    /// Everything up to a position is in `state` from now on.
+    pub fn replace_history(&mut self, through: u64, state: Arc<[u8]>) {
+        if let Some(member) = &mut self.member {
+            member.replace_history(through, state);
+        }
+    }
+
+    /// Leaves.
+    pub fn leave(&mut self, now: Instant) {
+        if let Some(member) = &mut self.member {
+            member.leave(now);
+        }
+        self.settle(now);
+    }
+
+    /// Takes an entry of another member's lane.
+    pub fn on_entry(&mut self, now: Instant, from: MemberId, header: EntryHeader, body: B) {
+        if let Some(member) = &mut self.member {
+            member.on_entry(now, from, header, body);
+        }
+        self.settle(now);
+    }
+
+    /// The first entries of a lane are durable here.
+    pub fn on_persisted(&mut self, now: Instant, epoch: u64, rank: usize, count: u64) {
+        if let Some(member) = &mut self.member {
+            member.on_persisted(now, epoch, rank, count);
+        }
+        self.settle(now);
+    }
+
+    /// The records of this voter up to this number are durable.
+    pub fn on_recorded(&mut self, now: Instant, number: u64) {
+        if let Some(vote) = &mut self.vote {
+            vote.decider.persisted(number);
+        }
+        self.settle(now);
+    }
+
+    /// Takes a message of another participant.
+    pub fn on_message(&mut self, now: Instant, message: Message<B>) {
+        if let Message::Decider { instance, since, from, octets } = &message {
+            if let Some(vote) = &mut self.vote
+                && vote.term == (*instance, *since)
+            {
+                // What is no message of the decider changes nothing, and its sender tries again.
+                let _ = vote.decider.on_message(now, *from, octets);
+            }
+        } else {
+            self.tell_coordinator(now, &message);
+            if let Some(member) = &mut self.member {
+                member.on_message(now, message);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn tell_coordinator(&mut self, now: Instant, message: &Message<B>) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        if let Message::Report { report, .. } = message
+            && coordinator.view().is_none_or(|view| view.epoch < report.epoch)
+            && let Some(vote) = &mut self.vote
+        {
+            vote.decider.wake(now);
+        }
+        coordinator.on_message(now, message, &mut self.proposals);
+    }
+
+    /// The driver has handed over what was at hand.
+    pub fn flush(&mut self, now: Instant) {
+        if let Some(member) = &mut self.member {
+            member.flush(now);
+        }
+        self.settle(now);
+    }
+
+    /// When [`Self::tick`] is to be called next.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        Instant::earliest([
+            self.member.as_ref().and_then(Member::next_deadline),
+            self.coordinator.as_ref().and_then(Coordinator::next_deadline),
+            self.vote.as_ref().and_then(|vote| vote.decider.next_deadline()),
+        ])
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Instant) {
+        if let Some(member) = &mut self.member {
+            member.tick(now);
+        }
+        self.settle(now);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.tick(now, &mut self.proposals);
+        }
+        if let Some(vote) = &mut self.vote {
+            vote.decider.tick(now);
+        }
+        self.settle(now);
+    }
+
+    /// Takes the next thing to be done.
+    pub fn poll(&mut self) -> Option<Action<B>> {
+        self.actions.pop_front()
+    }
+
+    /// Lets the parts tell one another what they have to say, until they have said it.
+    fn settle(&mut self, now: Instant) {
+        loop {
+            if let Some(action) = self.member.as_mut().and_then(Member::poll) {
+                if let Action::Send(Destination::Group | Destination::Voters, message) = &action {
+                    self.tell_coordinator(now, message);
+                }
+                self.actions.push_back(action);
+                self.follow(now);
+            } else if let Some(proposal) = (!self.proposals.is_empty()).then(|| self.proposals.remove(0)) {
+                self.carry_out(now, proposal);
+            } else if !self.hear_decisions() {
+                break;
+            }
+        }
+        self.send_votes();
+    }
+
+    fn carry_out(&mut self, now: Instant, proposal: Proposal<B>) {
+        match proposal {
+            Proposal::Send(to, message) => {
+                if let Some(member) = &mut self.member
+                    && (to == Destination::Group || to == Destination::Member(member.id()))
+                {
+                    member.on_message(now, message.clone());
+                }
+                self.actions.push_back(Action::Send(to, message));
+            }
+            Proposal::Propose(decision) => {
+                let Some(vote) = &mut self.vote else { return };
+                let mut octets = Vec::new();
+                encode_decision(&decision, &mut octets);
+                // Of what is decided already, the decision follows.
+                if vote.decider.propose(now, decision.base, &octets).is_err() {
+                    vote.decider.wake(now);
+                }
+            }
+        }
+    }
+
+    /// Whether there was one.
+    fn hear_decisions(&mut self) -> bool {
+        let Some(vote) = &mut self.vote else { return false };
+        while let Some(record) = vote.decider.take_record() {
+            if vote.is_durable {
+                self.actions.push_back(Action::Record(record));
+            } else {
+                vote.decider.persisted(record.number);
+            }
+        }
+        let Some(decided) = vote.decider.poll_decided() else { return false };
+        if let Ok(decision) = decode_decision(&decided.value)
+            && decision.base == decided.base
+            && let Some(coordinator) = &mut self.coordinator
+        {
+            coordinator.on_decided(&Arc::new(decision), &mut self.proposals);
+        }
+        true
+    }
+
+    fn send_votes(&mut self) {
+        let Some(vote) = &mut self.vote else { return };
+        let mut messages = Vec::new();
+        vote.decider.take_messages(&mut messages);
+        let (instance, since) = vote.term;
+        for (to, octets) in messages {
+            let message = Message::Decider { instance, since, from: vote.own, octets };
+            self.actions.push_back(Action::Send(Destination::Voter(to), message));
+        }
+    }
+
+    /// Where the members vote, the view says who does.
+    fn follow(&mut self, now: Instant) {
+        let (Voters::Members, Some(member)) = (&self.voters, &self.member) else { return };
+        let view = member.view().filter(|_| matches!(member.phase(), Phase::Active | Phase::Frozen));
+        let own = member.id().voter();
+        let Some(view) = view.filter(|view| view.voters.contains(&own)) else {
+            self.coordinator = None;
+            self.vote = None;
+            return;
+        };
+        if self.coordinator.as_ref().and_then(Coordinator::view).is_some_and(|it| **it == *view) {
+            return;
+        }
+        let view: View = view.clone();
+        let order = view.voters.iter().position(|it| *it == own).unwrap_or(0);
+        let term = (view.instance, view.voters_since);
+        if self.vote.as_ref().is_none_or(|vote| vote.term != term) {
+            // Who votes here never comes back under this identity, so that nothing need be durable.
+            let electorate = Electorate::new(own, &view.voters, view.voters_since);
+            let decider = electorate.ok().and_then(|it| decider::open(now, &it, std::iter::empty()).ok());
+            self.vote = decider.map(|decider| Vote { own, term, is_durable: false, decider });
+            self.coordinator = None;
+        }
+        let digest = member.config_digest();
+        let coordinator =
+            self.coordinator.get_or_insert_with(|| Coordinator::new(Voters::Members, order, None, digest));
+        coordinator.set_order(order);
+        coordinator.adopt(&view);
+    }
+}
+
+/// Why a voter cannot vote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VoteError {
+    /// Its set of voters is none.
+    #[error(transparent)]
+    Electorate(#[from] ElectorateError),
+    /// What it has written cannot be read.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+}

@@ -1,0 +1,293 @@
+//! Groups of participants with their votes, over a network in virtual time that loses nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::atomic::view::Voters;
+use crate::atomic::{
+    Action, Body, Config, Delivered, Destination, EntryHeader, Group, HistoryKey, MemberId, Message, Phase,
+    Refused, Status,
+};
+use crate::guid::{Guid, GuidPrefix};
+use crate::time::{Duration, Instant};
+
+/// Writer and number of a sample.
+type Sample = (u8, u64);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Written(Sample);
+
+impl Body for Written {
+    fn octets(&self) -> usize {
+        100
+    }
+    fn digest(&self) -> u64 {
+        self.0.1 << 8 | u64::from(self.0.0)
+    }
+    fn history_key(&self) -> Option<HistoryKey> {
+        let writer = Guid { prefix: GuidPrefix([self.0.0; 12]), ..Guid::default() };
+        Some(HistoryKey { writer, instance: [0; 16] })
+    }
+    fn history_depth(&self) -> u32 {
+        0
+    }
+}
+
+struct Node {
+    group: Group<Written>,
+    delivered: Vec<Delivered<Written>>,
+    statuses: Vec<Status>,
+}
+
+/// Something on its way.
+enum Packet {
+    Message(Message<Written>),
+    Entry(MemberId, EntryHeader, Written),
+}
+
+struct World {
+    now: Instant,
+    nodes: BTreeMap<u8, Node>,
+    /// (arrives, number) -> (from, to, what).
+    packets: BTreeMap<(Instant, u64), (u8, u8, Packet)>,
+    number: u64,
+    cut_off: BTreeSet<u8>,
+    keeps_history: bool,
+}
+
+const DELAY: Duration = Duration::from_micros(100);
+
+impl World {
+    fn new(keeps_history: bool) -> Self {
+        Self {
+            now: Instant(1_000_000),
+            nodes: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            number: 0,
+            cut_off: BTreeSet::new(),
+            keeps_history,
+        }
+    }
+
+    fn start(&mut self, name: u8) {
+        let config = Config {
+            digest: 1,
+            lease: Duration::from_millis(500),
+            stuck: Duration::from_secs(2),
+            slow: Duration::INFINITE,
+            window_entries: 64,
+            window_octets: 1 << 20,
+            keeps_history: self.keeps_history,
+            history_entries_max: 1 << 20,
+            is_durable: false,
+            voters: Voters::Members,
+            birth: Some(Duration::from_millis(200)),
+            instance: self.now.0 + u64::from(name),
+        };
+        let id = MemberId { prefix: GuidPrefix([name; 12]), nonce: self.now.0 };
+        let node =
+            Node { group: Group::new(config, id, self.now), delivered: Vec::new(), statuses: Vec::new() };
+        self.nodes.insert(name, node);
+    }
+
+    fn send(&mut self, from: u8, to: u8, packet: Packet) {
+        if self.cut_off.contains(&from) == self.cut_off.contains(&to) {
+            self.number += 1;
+            self.packets.insert((self.now.after(DELAY).unwrap(), self.number), (from, to, packet));
+        }
+    }
+
+    fn act(&mut self, name: u8) {
+        while let Some(action) = self.nodes.get_mut(&name).and_then(|node| node.group.poll()) {
+            let others: Vec<u8> = self.nodes.keys().copied().filter(|it| *it != name).collect();
+            let node = self.nodes.get_mut(&name).unwrap();
+            match action {
+                Action::Send(to, message) => {
+                    for other in others {
+                        let is_meant = match to {
+                            Destination::Group | Destination::Voters => true,
+                            Destination::Member(id) => id.prefix.0[0] == other,
+                            Destination::Voter(id) => id.0[0] == other,
+                        };
+                        if is_meant {
+                            self.send(name, other, Packet::Message(message.clone()));
+                        }
+                    }
+                }
+                Action::SendEntry(header, body) => {
+                    let id = node.group.member().unwrap().id();
+                    others
+                        .into_iter()
+                        .for_each(|it| self.send(name, it, Packet::Entry(id, header, body.clone())));
+                }
+                Action::Deliver(entry) => node.delivered.push(entry),
+                Action::Status(status) => node.statuses.push(status),
+                _ => {}
+            }
+        }
+    }
+
+    fn run(&mut self, duration: Duration) {
+        let end = self.now.after(duration).unwrap();
+        loop {
+            let packet = self.packets.first_key_value().map(|((at, _), _)| *at);
+            let timer = self.nodes.values().filter_map(|it| it.group.next_deadline()).min();
+            let next = Instant::earliest([packet, timer]);
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = self.now.max(next);
+            while let Some(entry) = self.packets.first_entry()
+                && entry.key().0 <= self.now
+            {
+                let (_, to, packet) = entry.remove();
+                let Some(node) = self.nodes.get_mut(&to) else { continue };
+                match packet {
+                    Packet::Message(message) => node.group.on_message(self.now, message),
+                    Packet::Entry(from, header, body) => node.group.on_entry(self.now, from, header, body),
+                }
+                self.act(to);
+            }
+            for name in self.nodes.keys().copied().collect::<Vec<_>>() {
+                let group = &mut self.nodes.get_mut(&name).unwrap().group;
+                group.flush(self.now);
+                if group.next_deadline().is_some_and(|due| due <= self.now) {
+                    group.tick(self.now);
+                }
+                self.act(name);
+            }
+        }
+        self.now = end;
+    }
+
+    fn write(&mut self, name: u8, number: u64) -> Result<(), Refused> {
+        let written = self.nodes.get_mut(&name).unwrap().group.write(self.now, Written((name, number)));
+        self.act(name);
+        written
+    }
+
+    fn samples(&self, name: u8) -> Vec<Sample> {
+        self.nodes[&name].delivered.iter().map(|it| it.body.0).collect()
+    }
+
+    fn phases(&self) -> Vec<(Phase, u64, usize)> {
+        let of = |node: &Node| {
+            let state = node.group.member().unwrap().state(self.now);
+            (state.phase, state.epoch, state.members.len())
+        };
+        self.nodes.values().map(of).collect()
+    }
+}
+
+fn three(keeps_history: bool) -> World {
+    let mut world = World::new(keeps_history);
+    (1..=3).for_each(|name| world.start(name));
+    world.run(Duration::from_millis(400));
+    assert_eq!(world.phases(), [(Phase::Active, 1, 3); 3]);
+    world
+}
+
+#[test]
+fn all_have_what_all_write_in_one_order() {
+    let mut world = three(false);
+    for number in 1..=20 {
+        (1..=3).for_each(|name| world.write(name, number).unwrap());
+        world.run(Duration::from_micros(70));
+    }
+    world.run(Duration::from_millis(50));
+    let first = world.samples(1);
+    assert_eq!(first.len(), 60);
+    assert_eq!(world.samples(2), first);
+    assert_eq!(world.samples(3), first);
+    for name in 1..=3 {
+        let own: Vec<u64> = first.iter().filter(|it| it.0 == name).map(|it| it.1).collect();
+        assert_eq!(own, (1..=20).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_sample_reaches_two_members_after_one_message_and_three_after_two() {
+    let mut world = World::new(false);
+    (1..=2).for_each(|name| world.start(name));
+    world.run(Duration::from_millis(400));
+    world.write(1, 1).unwrap();
+    world.run(DELAY);
+    assert_eq!(world.samples(2), [(1, 1)]);
+    let mut world = three(false);
+    world.write(1, 1).unwrap();
+    world.run(DELAY);
+    assert!(world.samples(2).is_empty());
+    world.run(DELAY);
+    assert_eq!(world.samples(2), [(1, 1)]);
+    assert_eq!(world.samples(1), [(1, 1)]);
+}
+
+#[test]
+fn others_go_on_without_one_that_dies() {
+    let mut world = three(false);
+    world.write(1, 1).unwrap();
+    world.run(Duration::from_millis(10));
+    world.nodes.remove(&1);
+    world.write(2, 1).unwrap();
+    world.run(Duration::from_millis(10));
+    assert_eq!(world.samples(2), [(1, 1)]);
+    world.run(Duration::from_millis(800));
+    assert_eq!(world.samples(2), [(1, 1), (2, 1)]);
+    assert_eq!(world.samples(3), world.samples(2));
+    assert_eq!(world.phases(), [(Phase::Active, 2, 2); 2]);
+}
+
+#[test]
+fn who_was_cut_off_comes_back_and_loses_nothing_that_it_wrote() {
+    let mut world = three(true);
+    world.write(1, 1).unwrap();
+    world.run(Duration::from_millis(10));
+    world.cut_off.insert(3);
+    world.write(3, 1).unwrap();
+    world.write(2, 1).unwrap();
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.samples(1), [(1, 1), (2, 1)]);
+    assert_eq!(world.samples(3), [(1, 1)]);
+    world.cut_off.clear();
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.samples(1), [(1, 1), (2, 1), (3, 1)]);
+    assert_eq!(world.samples(2), world.samples(1));
+    assert_eq!(world.samples(3), world.samples(1));
+    assert!(world.nodes[&3].statuses.contains(&Status::Evicted));
+}
+
+#[test]
+fn who_joins_later_has_the_agreed_history() {
+    let mut world = three(true);
+    for number in 1..=50 {
+        world.write(1, number).unwrap();
+        world.write(2, number).unwrap();
+        world.run(Duration::from_millis(1));
+    }
+    world.start(4);
+    for number in 51..=600 {
+        let _ = world.write(1, number);
+        world.run(Duration::from_millis(1));
+    }
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.samples(4), world.samples(1));
+    assert_eq!(world.phases()[3].0, Phase::Active);
+    assert!(world.nodes[&4].delivered.is_sorted_by_key(|it| it.position));
+}
+
+#[test]
+fn who_leaves_is_gone_at_once() {
+    let mut world = three(false);
+    world.write(3, 1).unwrap();
+    world.nodes.get_mut(&3).unwrap().group.leave(world.now);
+    world.act(3);
+    world.run(Duration::from_millis(100));
+    assert_eq!(world.phases()[..2], [(Phase::Active, 2, 2); 2]);
+    assert_eq!(world.nodes[&3].group.member().unwrap().phase(), Phase::Gone);
+}
+
+#[test]
+fn a_writer_waits_for_the_slowest() {
+    let mut world = three(false);
+    let refused = (1..=100).map(|number| world.write(1, number)).filter(Result::is_err).count();
+    assert_eq!(refused, 36);
+    world.run(Duration::from_millis(20));
+    assert_eq!(world.write(1, 65), Ok(()));
+}
