@@ -124,10 +124,8 @@ impl Group {
                         state.rows.insert((who, other), row.clone());
                     }
                 }
-                Action::Send(_, Message::Report { report, .. }) => {
-                    if report.epoch == 1 {
-                        state.reports.entry(who).or_insert(report);
-                    }
+                Action::Send(_, Message::Report { report, .. }) if report.epoch == 1 => {
+                    state.reports.entry(who).or_insert(report);
                 }
                 Action::SendEntry(header, body) => {
                     for other in (0..self.members).filter(|it| *it != who) {
