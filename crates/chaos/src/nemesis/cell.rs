@@ -44,6 +44,9 @@ pub(crate) struct Life {
     pub(crate) process: u64,
     pub(crate) record: Record,
     pub(crate) reads: bool,
+    pub(crate) started_ns: u64,
+    /// When it was killed.
+    pub(crate) killed_ns: Option<u64>,
     /// It was there from the beginning.
     pub(crate) is_first: bool,
     /// It was there to the end.
@@ -65,6 +68,7 @@ pub(crate) struct Outcome {
 
 struct Slot {
     member: Option<Member>,
+    started_ns: u64,
     is_first: bool,
 }
 
@@ -126,11 +130,11 @@ impl Run<'_> {
     /// Starts all, and lets them begin when they have found each other.
     fn begin(&mut self) -> Result<(), String> {
         for slot in 0..self.cell.topology.roles().len() {
-            self.slots.push(Slot { member: None, is_first: true });
+            self.slots.push(Slot { member: None, started_ns: 0, is_first: true });
             self.start(slot)?;
         }
         let end = Instant::now() + STARTS;
-        while !self.members().all(|member| member.record().is_ready) {
+        while !self.members().all(|member| member.record().ready_ns.is_some()) {
             self.look_after();
             if Instant::now() > end || !self.outcome.violations.is_empty() {
                 let said = self.outcome.violations.join("; ");
@@ -170,6 +174,7 @@ impl Run<'_> {
         }
         let start =
             Start { slot, process, options, lease: self.common.lease, clock, keep: self.keep.as_deref() };
+        self.slots[slot].started_ns = now_ns();
         self.slots[slot].member = Some(Member::start(&self.network, &start)?);
         Ok(())
     }
@@ -190,18 +195,20 @@ impl Run<'_> {
                 continue;
             };
             self.outcome.violations.push(format!("process {process} ended by itself: {status}"));
-            self.bury(slot, Member::kill);
+            self.bury(slot, Member::kill, None);
         }
     }
 
     /// Ends one, and keeps what it told.
-    fn bury(&mut self, slot: usize, end: fn(Member) -> Record) {
+    fn bury(&mut self, slot: usize, end: fn(Member) -> Record, killed_ns: Option<u64>) {
         if let Some(member) = self.slots[slot].member.take() {
-            let (process, is_first) = (member.process, self.slots[slot].is_first);
+            let Slot { started_ns, is_first, .. } = self.slots[slot];
+            let process = member.process;
             self.slots[slot].is_first = false;
             let record = end(member);
             let reads = self.cell.topology.roles()[slot].reads;
-            self.outcome.lives.push(Life { process, record, reads, is_first, survives: false });
+            let life = Life { process, record, reads, started_ns, killed_ns, is_first, survives: false };
+            self.outcome.lives.push(life);
         }
     }
 
@@ -240,8 +247,8 @@ impl Run<'_> {
             return Ok(());
         }
         match &fault {
-            Fault::Kill(slot) => self.bury(*slot, Member::kill),
-            Fault::Leave(slot) => self.bury(*slot, Member::leave),
+            Fault::Kill(slot) => self.bury(*slot, Member::kill, Some(now_ns())),
+            Fault::Leave(slot) => self.bury(*slot, Member::leave, None),
             Fault::Freeze(slot) => self.slots[*slot].member.iter().for_each(Member::stop),
             Fault::Squeeze(slot) => self.slots[*slot].member.iter_mut().for_each(Member::squeeze),
             Fault::Clock(slot, seconds) => set_clock(&clock_file(*slot), *seconds)?,
@@ -396,7 +403,7 @@ impl Run<'_> {
     fn end(mut self) -> Outcome {
         for slot in 0..self.slots.len() {
             let before = self.outcome.lives.len();
-            self.bury(slot, Member::leave);
+            self.bury(slot, Member::leave, None);
             self.outcome.lives[before..].iter_mut().for_each(|life| life.survives = true);
         }
         self.outcome.frames = self.network.switch().total();

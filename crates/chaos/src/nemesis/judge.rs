@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::clock::ns;
 use crate::nemesis::cell::{Common, Life, Outcome};
 use crate::nemesis::history::order::{Log, Write};
 use crate::nemesis::history::{Findings, append, delivery, order, register};
-use crate::nemesis::plan::{Cell, Consistency, Durability, Nemesis, name};
+use crate::nemesis::plan::{Cell, Consistency, Durability, Nemesis, Topology, name};
 use crate::nemesis::record::Record;
 
+/// So long after an event a pause may begin that it causes.
+const AFTER: Duration = Duration::from_secs(1);
 /// Violations that are printed of a cell.
 const SHOWN_MAX: usize = 20;
 
@@ -66,6 +69,8 @@ pub(crate) struct Summary {
     by_nemesis: BTreeMap<String, Counts>,
     skipped: Vec<(Cell, &'static str)>,
     failed: Vec<(Cell, u64)>,
+    /// See [`pauses`].
+    pauses: [Vec<Duration>; 2],
 }
 
 impl Summary {
@@ -82,7 +87,13 @@ impl Summary {
         let violations: Vec<String> =
             outcome.violations.iter().cloned().chain(told).chain(findings.described()).collect();
         let all = (outcome.violations.len() as u64 + findings.count).max(violations.len() as u64);
-        let counts = count(outcome, all);
+        let resolved_ns = resolved_ns(outcome);
+        let counts = count(outcome, &resolved_ns, all);
+        // With one writer alone nobody is left to wait.
+        if matches!(cell.nemesis, Nemesis::Kill | Nemesis::Leave) && cell.topology != Topology::Pair {
+            let of_cell = pauses(outcome, &resolved_ns);
+            self.pauses.iter_mut().zip(of_cell).for_each(|(all, of_cell)| all.extend(of_cell));
+        }
         self.by_nemesis.entry(name(&cell.nemesis)).or_default().add(&counts);
         let verdict = if all == 0 { "ok    " } else { "FAILED" };
         println!(
@@ -125,6 +136,11 @@ impl Summary {
             total.add(counts);
         }
         println!("{}", total.line("all"));
+        for (name, pauses) in ["after a kill", "while one joins"].iter().zip(&self.pauses) {
+            if !pauses.is_empty() {
+                println!("{}", percentiles(name, pauses));
+            }
+        }
         for (cell, why) in &self.skipped {
             println!("skipped {cell}: {why}");
         }
@@ -178,26 +194,79 @@ fn log_of(life: &Life, cell: Cell) -> Log {
     }
 }
 
-fn count(outcome: &Outcome, violations: u64) -> Counts {
-    let records = || outcome.lives.iter().map(|life| &life.record);
-    let writes = || records().flat_map(|it| it.all_writes()).map(|(write, _)| write);
+/// When writes were resolved while some were written, and when that began and ended.
+fn resolved_ns(outcome: &Outcome) -> Vec<u64> {
     let [from_ns, to_ns] = outcome.load_ns;
-    let mut resolved: Vec<u64> = writes().filter_map(|it| it.resolved_ns).filter(|it| *it < to_ns).collect();
-    let count = writes().filter(|it| it.resolved_ns.is_some()).count() as u64;
+    let writes = outcome.lives.iter().flat_map(|life| life.record.all_writes());
+    let mut resolved: Vec<u64> = writes.filter_map(|(write, _)| write.resolved_ns).collect();
+    resolved.retain(|at_ns| (from_ns..to_ns).contains(at_ns));
     resolved.extend([from_ns, to_ns]);
     resolved.sort_unstable();
-    let outage_ns = resolved.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
+    resolved
+}
+
+/// The longest time without a resolved write, of those that end after one moment and begin before another.
+fn gap(resolved_ns: &[u64], from_ns: u64, to_ns: u64) -> Duration {
+    let gaps = resolved_ns.windows(2).filter(|pair| pair[1] > from_ns && pair[0] < to_ns);
+    Duration::from_nanos(gaps.map(|pair| pair[1] - pair[0].max(from_ns)).max().unwrap_or(0))
+}
+
+/// How long others had to wait after one was killed, and while one joined.
+fn pauses(outcome: &Outcome, resolved_ns: &[u64]) -> [Vec<Duration>; 2] {
+    let after = |at_ns: u64, until_ns: u64| gap(resolved_ns, at_ns, until_ns + ns(AFTER));
+    let killed = outcome.lives.iter().filter_map(|life| life.killed_ns);
+    let joined = outcome.lives.iter().filter(|life| !life.is_first);
+    let joined = joined.filter_map(|life| Some((life.started_ns, life.record.ready_ns?)));
+    let joined = joined.filter(|(started_ns, _)| *started_ns < outcome.load_ns[1]);
+    [
+        killed.map(|at_ns| after(at_ns, at_ns)).collect(),
+        joined.map(|(started_ns, ready_ns)| after(started_ns, ready_ns)).collect(),
+    ]
+}
+
+/// Median, nearly the longest, and the longest.
+fn percentiles(name: &str, pauses: &[Duration]) -> String {
+    let mut sorted: Vec<f64> = pauses.iter().map(Duration::as_secs_f64).collect();
+    sorted.sort_by(f64::total_cmp);
+    let at = |percent: usize| sorted[(sorted.len() - 1) * percent / 100];
+    let [p50, p99, longest] = [50, 99, 100].map(at);
+    let count = sorted.len();
+    format!(
+        "{name} ({count}), others resolve nothing for: p50 {p50:.3} s, p99 {p99:.3} s, longest {longest:.3} s"
+    )
+}
+
+fn count(outcome: &Outcome, resolved_ns: &[u64], violations: u64) -> Counts {
+    let records = || outcome.lives.iter().map(|life| &life.record);
+    let writes = || records().flat_map(|it| it.all_writes()).map(|(write, _)| write);
     let frames = &outcome.frames;
     Counts {
         cells: 1,
         writes: writes().count() as u64,
-        resolved: count,
+        resolved: writes().filter(|it| it.resolved_ns.is_some()).count() as u64,
         reads: records().map(|it| it.log.len() as u64).sum(),
         faults: outcome.faults,
         violations,
         frames: frames.passed,
         lost_frames: frames.lost + frames.cut + frames.queue_full,
         healed: outcome.healed,
-        outage: Duration::from_nanos(outage_ns),
+        outage: gap(resolved_ns, 0, u64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_a_time_in_which_nothing_is_resolved() {
+        let resolved = [10, 12, 30, 35, 100];
+        let gap = |from_ns, to_ns| gap(&resolved, from_ns, to_ns).as_nanos();
+        assert_eq!(gap(0, u64::MAX), 65);
+        assert_eq!([gap(11, 13), gap(13, 14), gap(13, 40), gap(101, 200)], [18, 17, 65, 0]);
+        let pauses: Vec<_> = (1..=200).map(Duration::from_millis).collect();
+        let line = percentiles("after a kill", &pauses);
+        let words = "p50 0.100 s, p99 0.198 s, longest 0.200 s";
+        assert!(line.starts_with("after a kill (200)") && line.ends_with(words), "{line}");
     }
 }

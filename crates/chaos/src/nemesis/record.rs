@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::now_ns;
 use crate::nemesis::history::order::{Entry, Write};
 use crate::nemesis::history::{append, register};
 use crate::nemesis::told::{Kind, Told, value};
 
 #[derive(Default)]
 pub(crate) struct Record {
-    pub(crate) is_ready: bool,
+    /// When it had found all others.
+    pub(crate) ready_ns: Option<u64>,
     /// How often it has come to rest.
     pub(crate) rests: u64,
     /// Of each writer what it wrote, by number.
@@ -25,7 +27,7 @@ pub(crate) struct Record {
 impl Record {
     pub(crate) fn hear(&mut self, told: Told) {
         match told {
-            Told::Ready => self.is_ready = true,
+            Told::Ready => self.ready_ns = Some(now_ns()),
             Told::Rests => self.rests += 1,
             Told::Begins { id, kind, hash, at_ns } => {
                 let write = Write { id, hash, began_ns: at_ns, resolved_ns: None };
