@@ -36,6 +36,7 @@ const HISTORIES: &str = "crates/proto/src/writer/tests/histories.rs";
 const LIMITS_OF_READERS: &str = "crates/proto/src/reader/tests/limits.rs";
 const POLICIES_OF_READERS: &str = "crates/proto/src/reader/tests/policies.rs";
 const QOS: &str = "crates/proto/src/qos/tests.rs";
+const READERS: &str = "crates/proto/src/discovery/tests/consistency.rs";
 const SCENARIO: &str = "crates/proto/src/discovery/tests/scenario.rs";
 const EXPLAIN: &str = "crates/proto/src/discovery/tests/explain.rs";
 const TYPES: &str = "crates/proto/src/discovery/tests/types.rs";
@@ -423,11 +424,17 @@ const ROWS: &[Row] = &[
         policy: "CONSISTENCY",
         value: |qos| qos.consistency.kind.to_string(),
         rule: "offered kind ≥ requested: EVENTUAL < ATOMIC",
-        files: &["crates/proto/src/qos/check.rs", "crates/plainsong/src/consistent.rs"],
+        files: &[
+            "crates/proto/src/qos/check.rs",
+            "crates/plainsong/src/consistent.rs",
+            "crates/proto/src/discovery/forms.rs",
+        ],
         tests: &[
             (CONSISTENCY, "only_an_atomic_writer_satisfies_an_atomic_reader"),
             (CONSISTENCY, "what_would_part_the_readers_of_an_atomic_topic_is_refused_by_name"),
             (CONSISTENCY, "an_atomic_entity_is_in_one_partition_without_sets_and_stays_there"),
+            (READERS, "a_reader_with_atomic_is_told_to_plainsong_alone_whoever_comes_first"),
+            (READERS, "atomic_readers_match_atomic_writers_and_only_our_side_hears_what_others_lack"),
             (CONSISTENCY, "atomic_is_one_parameter_that_others_may_ignore_and_eventual_is_none"),
             (ENTITIES, "what_is_atomic_is_refused_for_now_and_what_contradicts_it_by_name"),
         ],
@@ -469,8 +476,9 @@ same samples in the same order, or none of them does, whatever fails.
 
 ATOMIC travels as parameter 0x8f05 of an announcement: a long, 1. EVENTUAL is not sent. Other products ignore the
 parameter, so that an ATOMIC writer is an ordinary reliable writer to them. Plainsong reads it in announcements of
-Plainsong only, because vendors use such numbers as they like. A reader with ATOMIC matches no writer of another
-product: it is told REQUESTED_INCOMPATIBLE_QOS.
+Plainsong only, because vendors use such numbers as they like. A reader with ATOMIC is announced to Plainsong only:
+other products would match it, and their reliable writers would wait for it. It hears of their writers, and is told
+REQUESTED_INCOMPATIBLE_QOS; they are told nothing.
 
 | policy | with ATOMIC |
 |---|---|

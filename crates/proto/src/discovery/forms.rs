@@ -16,6 +16,11 @@
 //! microcontrollers ignore them, refuse participants that announce what RTPS 2.1 did not have, and have room
 //! for a few hundred octets. So a participant of an unknown vendor is sent our announcement by unicast in a
 //! short form, and announcements of endpoints with locators.
+//!
+//! Readers with CONSISTENCY ATOMIC are told to Plainsong participants alone: others would match their writers
+//! with them, ignoring the policy, and reliable ones would wait for acknowledgements that never come. Fast
+//! DDS ignores the bit that makes a parameter one that must be understood, too. Our readers hear of the
+//! writers of others and are told that they do not fit.
 
 use super::builtin::{EndpointData, ParticipantData, has_parameter};
 use super::channel::Channel;
@@ -34,6 +39,8 @@ use crate::writer::{ChangeKind, WriteError};
 pub(super) enum Form {
     /// Endpoints tell no locators: they are where their participant's are (RTPS 2.5 §8.5.3.2).
     Usual,
+    /// The usual one, for Plainsong participants: they are also told of readers that others are not told of.
+    Own,
     /// Without types, for the versions that types break ([`vendor::reads_types`]).
     Untyped,
     /// For products that nobody knows ([`vendor::name`]), small stacks among them: endpoints tell where they
@@ -42,23 +49,24 @@ pub(super) enum Form {
     Located,
 }
 
-/// The forms of which there are copies.
+/// The forms of which there are copies, and whether there is something that not everyone is told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Copies {
     untyped: bool,
     located: bool,
+    withheld: bool,
 }
 
 impl Copies {
-    /// Whether there are any.
+    /// Whether participants are told different things.
     pub(super) const fn any(self) -> bool {
-        self.untyped || self.located
+        self.untyped || self.located || self.withheld
     }
 
     /// From now on there are copies in a form; whether that is new.
     const fn begin(&mut self, form: Form) -> bool {
         let place = match form {
-            Form::Usual => return false,
+            Form::Usual | Form::Own => return false,
             Form::Untyped => &mut self.untyped,
             Form::Located => &mut self.located,
         };
@@ -77,7 +85,7 @@ const VENDOR_KIND: u8 = 0x40;
 const NO_KIND: u8 = 0x20;
 
 impl Form {
-    const ALL: [Self; 3] = [Self::Usual, Self::Untyped, Self::Located];
+    const ALL: [Self; 4] = [Self::Usual, Self::Own, Self::Untyped, Self::Located];
 
     /// That of a participant.
     pub(super) fn of(data: &ParticipantData) -> Self {
@@ -85,6 +93,8 @@ impl Form {
             Self::Untyped
         } else if vendor::name(data.vendor).is_none() {
             Self::Located
+        } else if data.vendor == vendor::PLAINSONG {
+            Self::Own
         } else {
             Self::Usual
         }
@@ -93,6 +103,7 @@ impl Form {
     const fn name(self) -> &'static str {
         match self {
             Self::Usual => "usual",
+            Self::Own => "own",
             Self::Untyped => "untyped",
             Self::Located => "located",
         }
@@ -108,7 +119,9 @@ impl Form {
     fn is_of(self, payload: &[u8]) -> bool {
         let has = |id| has_parameter(payload, id);
         match self {
-            Self::Usual => !has(pid::PLAINSONG_UNTYPED) && !has(pid::UNICAST_LOCATOR),
+            Self::Own => !has(pid::PLAINSONG_UNTYPED) && !has(pid::UNICAST_LOCATOR),
+            _ if is_withheld(payload) => false,
+            Self::Usual => Self::Own.is_of(payload),
             Self::Untyped => !has(pid::TYPE_INFORMATION) && !has(pid::UNICAST_LOCATOR),
             Self::Located => has(pid::UNICAST_LOCATOR),
         }
@@ -118,12 +131,18 @@ impl Form {
     fn copy_of(self, guid: Guid) -> Guid {
         let EntityId([a, b, c, kind]) = guid.entity;
         let mark = match self {
-            Self::Usual => 0,
+            Self::Usual | Self::Own => 0,
             Self::Untyped => VENDOR_KIND,
             Self::Located => VENDOR_KIND | NO_KIND,
         };
         guid.prefix.entity(EntityId([a, b, c, kind | mark]))
     }
+}
+
+/// Whether an announcement is for Plainsong participants alone: that of a reader with CONSISTENCY ATOMIC.
+fn is_withheld(payload: &[u8]) -> bool {
+    has_parameter(payload, pid::PLAINSONG_CONSISTENCY)
+        && EndpointData::decode_key(payload).is_ok_and(|guid| guid.entity.is_reader())
 }
 
 /// The [`crate::filter::FilterFunction`] of the writers that announce endpoints.
@@ -136,10 +155,23 @@ impl Participant {
     /// Somebody is there who needs a form: announces everything in it, too, and has each participant sent
     /// what is for it.
     pub(super) fn provide(&mut self, now: Now, form: Form, out: &mut Outbox) {
-        if !self.builtin.copies.begin(form) {
-            return;
+        if self.builtin.copies.begin(form) {
+            // Those who are there are not to get the copies.
+            self.reconnect_all(now, out);
+            self.publish_all_in(now, form, out);
         }
-        // Those who are there are not to get the copies.
+    }
+
+    /// An endpoint is about to be announced: if others than Plainsong must not hear of it, from now on each
+    /// participant is sent what is for it.
+    pub(super) fn withhold(&mut self, now: Now, guid: Guid, endpoint: &Endpoint, out: &mut Outbox) {
+        let is_told_to_all = !endpoint.qos.is_atomic() || guid.entity.is_writer();
+        if !is_told_to_all && !core::mem::replace(&mut self.builtin.copies.withheld, true) {
+            self.reconnect_all(now, out);
+        }
+    }
+
+    fn reconnect_all(&mut self, now: Now, out: &mut Outbox) {
         let matched = |(prefix, it): (GuidPrefix, &super::database::Remote)| {
             Some(prefix).filter(|_| it.heard_by_wire().is_some())
         };
@@ -147,7 +179,6 @@ impl Participant {
         for prefix in prefixes {
             self.reconnect(now, prefix, out);
         }
-        self.publish_all_in(now, form, out);
     }
 
     /// Our endpoints are elsewhere: those are told who are told where.
@@ -194,7 +225,8 @@ impl Participant {
     fn copy(&self, form: Form, guid: Guid, endpoint: &Endpoint) -> Option<EndpointData> {
         let data = announced(guid, endpoint);
         match form {
-            Form::Usual => None,
+            Form::Usual | Form::Own => None,
+            _ if endpoint.qos.is_atomic() && guid.entity.is_reader() => None,
             Form::Untyped => {
                 data.type_information.as_ref()?;
                 Some(EndpointData { type_information: None, is_untyped: true, ..data })

@@ -569,6 +569,7 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DiscoveryError> {
         let data = forms::announced(guid, endpoint);
+        self.withhold(now, guid, endpoint, out);
         self.builtin
             .write(now, Channel::of(guid), ChangeKind::Alive, guid.into(), data.encode(), out)
             .and_then(|()| self.publish_copies(now, guid, endpoint, out))

@@ -1,6 +1,7 @@
 //! Scenarios of discovery on a make-believe LAN.
 
 mod announced;
+mod consistency;
 mod departures;
 mod explain;
 mod hostile;

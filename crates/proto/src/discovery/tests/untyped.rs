@@ -9,12 +9,20 @@ use crate::wire::param::pid;
 
 /// Participants from 5 on say that they are of Cyclone DDS, and tell no version.
 fn disguise(datagram: &mut [u8]) {
-    let others: Vec<_> = (5..8).map(|node| [&[0x50, 0, 16, 0][..], &prefix(node).0].concat()).collect();
-    let places = datagram.windows(24).enumerate().filter(|(_, window)| {
-        window.starts_with(&[0x16, 0, 4, 0]) && others.iter().any(|other| window[8..].starts_with(other))
-    });
+    (5..8).for_each(|node| pretend(datagram, node, CYCLONE_DDS));
+}
+
+pub(super) const CYCLONE_DDS: [u8; 2] = [0x01, 0x10];
+
+/// Where a participant announces itself, it says that it is of another vendor.
+pub(super) fn pretend(datagram: &mut [u8], node: usize, vendor: [u8; 2]) {
+    let guid = [&[0x50, 0, 16, 0][..], &prefix(node).0].concat();
+    let places = datagram
+        .windows(24)
+        .enumerate()
+        .filter(|(_, window)| window.starts_with(&[0x16, 0, 4, 0]) && window[8..].starts_with(&guid));
     let places: Vec<usize> = places.map(|(place, _)| place).collect();
-    places.into_iter().for_each(|place| datagram[place + 4..][..2].copy_from_slice(&[0x01, 0x10]));
+    places.into_iter().for_each(|place| datagram[place + 4..][..2].copy_from_slice(&vendor));
 }
 
 /// Seven nodes, of which none has started.
