@@ -41,12 +41,16 @@ pub struct Coordinator {
     bootstrap: Option<Bootstrap>,
     config: u64,
     view: Option<Arc<View>>,
-    reports: BTreeMap<MemberId, Report>,
+    /// And when they were last said.
+    reports: BTreeMap<MemberId, (Report, Instant)>,
     joiners: BTreeMap<MemberId, Wish>,
     since: Option<Instant>,
     joining_since: Option<Instant>,
     due: Option<Instant>,
     wedge_due: Option<Instant>,
+    last_call: Option<Instant>,
+    /// What comes until then may have been said long ago.
+    stale_until: Option<Instant>,
     decisions: VecDeque<Arc<Decision>>,
 }
 
@@ -72,6 +76,8 @@ impl Coordinator {
             joining_since: None,
             due: None,
             wedge_due: None,
+            last_call: None,
+            stale_until: None,
             decisions: VecDeque::new(),
         }
     }
@@ -120,6 +126,7 @@ impl Coordinator {
 
     /// Takes what a member says.
     pub fn on_message<B>(&mut self, now: Instant, message: &Message<B>, out: &mut Vec<Proposal<B>>) {
+        self.notice(now);
         match message {
             Message::Report { instance, report } => self.on_report(now, *instance, report, out),
             Message::Join(join) => self.on_join(now, join),
@@ -145,16 +152,25 @@ impl Coordinator {
         }
         // What a member holds is final; whom it hears is not.
         match self.reports.get_mut(&report.id) {
-            Some(known) => {
+            Some((known, heard)) => {
+                *heard = now;
                 known.hears = report.hears;
                 known.accuses.0 |= report.accuses.0;
             }
             None => {
-                self.reports.insert(report.id, report.clone());
+                self.reports.insert(report.id, (report.clone(), now));
             }
         }
         self.since.get_or_insert(now);
         self.due = Some(now);
+    }
+
+    /// Whoever did not run for long is handed what was said meanwhile.
+    fn notice(&mut self, now: Instant) {
+        if self.last_call.is_some_and(|last| now.since(last) >= REPORTS_WITHIN) {
+            self.stale_until = now.after(REPORTS_WITHIN);
+        }
+        self.last_call = Some(now);
     }
 
     fn on_join(&mut self, now: Instant, join: &Join) {
@@ -191,6 +207,7 @@ impl Coordinator {
         if self.due.is_none_or(|due| due > now) {
             return;
         }
+        self.notice(now);
         self.joiners.retain(|_, wish| now.since(wish.heard) < JOIN_FORGOTTEN);
         self.due = None;
         let Some(view) = self.view.clone() else {
@@ -238,9 +255,19 @@ impl Coordinator {
 
     fn end_epoch<B>(&mut self, now: Instant, view: &View, out: &mut Vec<Proposal<B>>) {
         let Some(since) = self.since else { return };
+        if let Some(until) = self.stale_until {
+            if now < until {
+                self.due = Some(until);
+                return;
+            }
+            self.stale_until = None;
+        }
+        // Who says nothing any more does not go on.
+        let is_fresh = |heard: Instant| now.since(heard) < REPORTS_WITHIN;
+        let fresh = self.reports.values().filter(|(_, heard)| is_fresh(*heard)).map(|(report, _)| report);
         let mut reported = Ranks::default();
         let mut heard = Ranks::default();
-        for report in self.reports.values() {
+        for report in fresh.clone() {
             if let Some(rank) = view.rank_of(report.id) {
                 reported.add(rank);
             }
@@ -253,8 +280,8 @@ impl Coordinator {
             self.due = Some(begin);
             return;
         }
+        let reports: Vec<Report> = fresh.cloned().collect();
         self.due = now.after(REPORTS_WITHIN);
-        let reports: Vec<Report> = self.reports.values().cloned().collect();
         // Who joins by surprise in an epoch that ends badly is taken in, too, if it hears those who go on.
         let joiners: Vec<Joiner> = self.ready(view).collect();
         if let Some(decision) = decide(view, &reports, &joiners, &self.voters) {

@@ -98,7 +98,7 @@ impl<B: Body> Epoch<B> {
         lane.push(stamp, body);
         let index = lane.received;
         self.vouch_for_received(self.rank);
-        EntryHeader { epoch: self.view.epoch, index, stamp }
+        EntryHeader { instance: self.view.instance, epoch: self.view.epoch, index, stamp }
     }
 
     /// Takes an entry of another lane.
@@ -286,17 +286,12 @@ impl<B: Body> Epoch<B> {
         ranks
     }
 
-    /// Whom this member does not hear, or who has not received anything for so long although there is
-    /// something, or whose entries do not come here.
-    pub(crate) fn silent(
-        &self,
-        now: Instant,
-        lease: crate::time::Duration,
-        stuck: crate::time::Duration,
-    ) -> Ranks {
-        let mut ranks = self.view.ranks().without(self.hears(now, lease));
+    /// Who has not received anything for so long although there is something, or whose entries do not come
+    /// here.
+    pub(crate) fn stuck(&self, now: Instant, within: crate::time::Duration) -> Ranks {
+        let mut ranks = Ranks::default();
         for (rank, peer) in self.peers.iter().enumerate() {
-            if rank != self.rank && now.since(peer.progress) >= stuck {
+            if rank != self.rank && now.since(peer.progress) >= within {
                 ranks.add(rank);
             }
         }

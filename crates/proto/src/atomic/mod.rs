@@ -85,6 +85,8 @@ pub trait Body: Clone {
 /// Where an entry stands on its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EntryHeader {
+    /// Of which group.
+    pub instance: u64,
     /// Of which epoch.
     pub epoch: u64,
     /// Its number on the lane in this epoch, from 1.

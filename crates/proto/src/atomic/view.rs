@@ -51,6 +51,12 @@ impl Ranks {
         Self(self.0 & other.0)
     }
 
+    /// Those of either.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Those of this one that the other has not.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {

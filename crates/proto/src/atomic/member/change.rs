@@ -30,6 +30,14 @@ impl<B: Body> Member<B> {
     /// Stops: from now on this member takes nothing in this epoch and vouches for nothing more. What it has
     /// said it holds then stays true, whatever it still receives.
     pub(super) fn freeze(&mut self, now: Instant) {
+        let Some(epoch) = &self.epoch else { return };
+        self.stuck = epoch.stuck(now, self.config.stuck);
+        self.accused = Ranks::default();
+        if self.is_held_up(now)
+            && let Some(slowest) = epoch.slowest()
+        {
+            self.accused.add(slowest);
+        }
         self.phase = Phase::Frozen;
         self.frozen_since = Some(now);
         self.repeat_due = now.after(REPORT_AGAIN);
@@ -38,12 +46,6 @@ impl<B: Body> Member<B> {
 
     pub(super) fn report(&mut self, now: Instant) {
         let Some(epoch) = &self.epoch else { return };
-        let mut accuses = Ranks::default();
-        if self.is_held_up(now)
-            && let Some(slowest) = epoch.slowest()
-        {
-            accuses.add(slowest);
-        }
         let instance = epoch.view.instance;
         let report = Report {
             id: self.id,
@@ -51,13 +53,12 @@ impl<B: Body> Member<B> {
             holds: epoch.vouched(),
             clock: epoch.clock,
             caught_up: self.caught_up,
-            hears: epoch.view.ranks().without(self.silent(epoch, now)),
-            accuses,
+            hears: epoch.view.ranks().without(self.suspected(epoch, now)),
+            accuses: self.accused,
             leaves: self.leaves,
         };
-        let wedge = Message::Wedge { instance, epoch: report.epoch };
-        self.actions.push_back(Action::Send(Destination::Group, wedge));
-        self.actions.push_back(Action::Send(Destination::Voters, Message::Report { instance, report }));
+        // To all: the others stop, too, and hear that this member is alive.
+        self.actions.push_back(Action::Send(Destination::Group, Message::Report { instance, report }));
         let is_long = self.frozen_since.is_some_and(|since| now.since(since) >= SUSPENDED_AFTER);
         if is_long && !self.is_suspended {
             self.is_suspended = true;
@@ -104,7 +105,10 @@ impl<B: Body> Member<B> {
     }
 
     fn install(&mut self, now: Instant, decision: &Arc<Decision>) {
-        if self.caught_up {
+        if !self.caught_up {
+            // What others have delivered comes as a part of the history.
+            self.settle(decision);
+        } else {
             while let Some(epoch) = &mut self.epoch
                 && let Some((rank, body)) = epoch.next_within(&decision.cut)
             {
@@ -138,12 +142,14 @@ impl<B: Body> Member<B> {
     /// Begins an epoch as one of its members.
     pub(super) fn begin(&mut self, now: Instant, view: &View, closing: u64) {
         let Some(rank) = view.rank_of(self.id) else { return };
+        self.enter(view.instance);
         if !self.config.keeps_history && self.have < view.base_position {
-            if self.have > 0 {
+            if self.was_member {
                 self.actions.push_back(Action::Missed(view.base_position - self.have));
             }
             self.have = view.base_position;
         }
+        self.was_member = true;
         self.caught_up = self.have >= view.base_position;
         let mut epoch = Epoch::new(view.clone(), rank, now, self.config.is_durable);
         epoch.closing = closing;
@@ -156,13 +162,14 @@ impl<B: Body> Member<B> {
         self.pause = ROW_PENDING;
         self.is_dirty = true;
         self.row_due = Some(now);
-        self.joining = Joining::new(now, number);
+        self.joining = Joining::new(now);
         let status = Status::Installed { epoch: number, members: view.members.len() };
         self.actions.push_back(Action::Status(status));
         self.early.retain(|(epoch, _), _| *epoch >= number);
         let here: Vec<MemberId> = view.members.iter().map(|it| it.id).collect();
         for id in here {
             if let Some(early) = self.early.remove(&(number, id)) {
+                // Those of another group are not taken.
                 for (header, body) in early.entries {
                     self.on_entry(now, id, header, body);
                 }
@@ -178,21 +185,23 @@ impl<B: Body> Member<B> {
         }
     }
 
-    /// The others go on without this member. Of what it wrote, they have delivered what is within the cut;
-    /// the rest it sends again when it has joined again.
-    fn evict(&mut self, now: Instant, decision: &Arc<Decision>) {
+    /// What this member wrote was delivered by the others, as far as it is within the cut.
+    fn settle(&mut self, decision: &Decision) {
         let Some(epoch) = &self.epoch else { return };
         let cut = decision.cut.get(epoch.rank).copied().unwrap_or(0);
-        let settled = cut.saturating_sub(epoch.own_delivered()).min(self.unresolved() as u64);
-        self.take_back(decision);
+        let settled = cut.saturating_sub(epoch.own_delivered());
         if settled > 0 {
             self.actions.push_back(Action::Settled(settled));
         }
+    }
+
+    /// The others go on without this member. Of what it wrote, they have delivered what is within the cut;
+    /// the rest it sends again when it has joined again.
+    fn evict(&mut self, now: Instant, decision: &Arc<Decision>) {
+        self.settle(decision);
+        self.take_back(decision);
         self.actions.push_back(Action::Status(Status::Evicted));
-        self.rejoin(now, decision.next.epoch.saturating_sub(1));
-        if self.phase == Phase::Joining {
-            self.joining.know(now, &decision.next);
-        }
+        self.rejoin(now, Some(&decision.next));
     }
 
     /// It cannot be told any more how the epoch of this member ended.
@@ -212,14 +221,11 @@ impl<B: Body> Member<B> {
         self.window_octets = 0;
         self.window_positions.clear();
         self.actions.push_back(Action::Status(Status::Evicted));
-        self.rejoin(now, view.epoch.saturating_sub(1));
-        if self.phase == Phase::Joining {
-            self.joining.know(now, view);
-        }
+        self.rejoin(now, Some(view));
     }
 
-    /// Begins the next life.
-    pub(super) fn rejoin(&mut self, now: Instant, epoch_seen: u64) {
+    /// Begins the next life; this view goes on without it.
+    pub(super) fn rejoin(&mut self, now: Instant, view: Option<&View>) {
         self.epoch = None;
         self.full_since = None;
         self.caught_up = false;
@@ -231,30 +237,46 @@ impl<B: Body> Member<B> {
         }
         self.id = self.id.next_life();
         self.phase = Phase::Joining;
-        self.joining = Joining::new(now, epoch_seen);
-        self.early.retain(|(epoch, _), _| *epoch > epoch_seen);
+        self.joining = Joining::new(now);
+        if let Some(view) = view {
+            self.joining.know(now, view);
+            self.early.retain(|(epoch, _), _| *epoch > view.epoch);
+        }
+    }
+
+    /// A member of this epoch has stopped: it is alive, and the epoch is to end. Or it is in another one.
+    pub(super) fn on_report(&mut self, now: Instant, instance: u64, epoch: u64, who: MemberId) {
+        if !self.is_in(instance, epoch) {
+            self.help_old(instance, epoch, who);
+            return;
+        }
+        if let Some(current) = &mut self.epoch
+            && let Some(rank) = current.view.rank_of(who)
+        {
+            current.heard(now, rank);
+            if self.phase == Phase::Active {
+                self.freeze(now);
+            }
+        }
     }
 
     /// Somebody is in an epoch that has ended.
     pub(super) fn help_old(&mut self, instance: u64, epoch: u64, who: MemberId) {
-        let is_ours = self.view().is_some_and(|it| it.instance == instance && it.epoch > epoch);
-        if is_ours {
+        if self.instance == instance {
             self.answer_view(who, epoch);
         }
     }
 
+    /// Tells how an epoch ended, also when this member is none any more: nobody else may know.
     pub(super) fn answer_view(&mut self, who: MemberId, epoch: u64) {
         if who == self.id {
             return;
         }
-        let Some(view) = self.view() else { return };
-        if view.epoch <= epoch {
-            return;
-        }
         let known = self.decisions.iter().find(|it| it.base == epoch && epoch > 0);
-        let answer = match known {
-            Some(decision) => Message::NewView(Arc::clone(decision)),
-            None => Message::Current(Arc::new(view.clone())),
+        let answer = match (known, self.view()) {
+            (Some(decision), _) => Message::NewView(Arc::clone(decision)),
+            (None, Some(view)) if view.epoch > epoch => Message::Current(Arc::new(view.clone())),
+            _ => return,
         };
         self.actions.push_back(Action::Send(Destination::Member(who), answer));
     }
@@ -288,13 +310,21 @@ impl<B: Body> Member<B> {
         self.window.clear();
         self.window_octets = 0;
         self.window_positions.clear();
+        self.rejoin(now, None);
+    }
+
+    /// What was delivered of another group does not count in this one.
+    pub(super) fn enter(&mut self, instance: u64) {
+        if self.instance == instance {
+            return;
+        }
         if self.have > 0 {
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
+        self.instance = instance;
         self.have = 0;
+        self.was_member = false;
         self.history.clear();
         self.decisions.clear();
-        self.early.clear();
-        self.rejoin(now, 0);
     }
 }

@@ -15,8 +15,7 @@ use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX};
 pub(super) struct Joining {
     since: Instant,
     due: Instant,
-    /// Epochs up to this one go on without it.
-    epoch_seen: u64,
+    /// The newest that is known, of which it is no member.
     view: Option<Arc<View>>,
     /// Members whose rows arrive, and where they are.
     heard: BTreeMap<MemberId, (Instant, u64)>,
@@ -28,11 +27,10 @@ pub(super) struct Joining {
 }
 
 impl Joining {
-    pub(super) const fn new(now: Instant, epoch_seen: u64) -> Self {
+    pub(super) const fn new(now: Instant) -> Self {
         Self {
             since: now,
             due: now,
-            epoch_seen,
             view: None,
             heard: BTreeMap::new(),
             others: BTreeMap::new(),
@@ -45,8 +43,9 @@ impl Joining {
         self.due
     }
 
-    pub(super) const fn epoch_seen(&self) -> u64 {
-        self.epoch_seen
+    /// Whether an epoch may still be one that takes it in.
+    pub(super) fn is_to_come(&self, instance: u64, epoch: u64) -> bool {
+        self.view.as_ref().is_none_or(|view| view.instance != instance || view.epoch < epoch)
     }
 
     pub(super) fn heard(&mut self, now: Instant, row: &Row) {
@@ -56,7 +55,11 @@ impl Joining {
     }
 
     pub(super) fn know(&mut self, now: Instant, view: &View) {
-        if self.view.as_ref().is_none_or(|known| known.epoch < view.epoch || known.instance > view.instance) {
+        // Of the older group the newer view.
+        let is_newer = |known: &View| {
+            view.instance < known.instance || view.instance == known.instance && view.epoch > known.epoch
+        };
+        if self.view.as_deref().is_none_or(is_newer) {
             self.view = Some(Arc::new(view.clone()));
             self.since = now;
         }
@@ -76,7 +79,11 @@ impl<B: Body> Member<B> {
         self.forget_silent(now);
         let ask = Message::AskView { from: self.id, epoch: 0 };
         self.actions.push_back(Action::Send(Destination::Group, ask));
-        if self.joining.view.is_some() && self.config.keeps_history {
+        if let Some(view) = &self.joining.view
+            && self.config.keeps_history
+        {
+            let instance = view.instance;
+            self.enter(instance);
             self.tick_fetch(now);
         }
         let join = Join {
@@ -130,8 +137,9 @@ impl<B: Body> Member<B> {
         let others = joining.others.keys().take(MEMBERS_MAX - 1).copied();
         let ids = std::iter::once(self.id).chain(others);
         let members: Vec<Place> = ids.map(|id| Place { id, caught_up: true }).collect();
+        let next_instance = self.config.instance.wrapping_add(1);
         let none = View {
-            instance: self.config.instance,
+            instance: std::mem::replace(&mut self.config.instance, next_instance),
             epoch: 0,
             members: Vec::new(),
             voters: Vec::new(),
@@ -150,10 +158,11 @@ impl<B: Body> Member<B> {
     pub(super) fn learn_joining(&mut self, now: Instant, decision: &Arc<Decision>) {
         let next = &decision.next;
         let is_known = self.joining.view.as_ref().is_some_and(|view| view.instance < next.instance);
-        if next.epoch <= self.joining.epoch_seen || is_known {
+        if is_known {
             return;
         }
         if next.rank_of(self.id).is_some() {
+            self.enter(next.instance);
             self.remember(decision);
             self.begin(now, next, 0);
         } else {
@@ -164,13 +173,10 @@ impl<B: Body> Member<B> {
     pub(super) fn on_current(&mut self, now: Instant, view: Arc<View>) {
         match self.phase {
             Phase::Joining => {
-                // Whoever is in it and has not heard so would have to have been told how it began.
-                if view.epoch > self.joining.epoch_seen {
-                    if view.rank_of(self.id).is_some() {
-                        self.begin(now, &view, 0);
-                    } else {
-                        self.joining.know(now, &view);
-                    }
+                if view.rank_of(self.id).is_some() {
+                    self.begin(now, &view, 0);
+                } else {
+                    self.joining.know(now, &view);
                 }
             }
             Phase::Active | Phase::Frozen => {
@@ -242,6 +248,9 @@ impl<B: Body> Member<B> {
 
     pub(super) fn on_transfer(&mut self, now: Instant, part: Transfer<B>) {
         let is_wanted = self.phase == Phase::Joining || self.phase == Phase::Active && !self.caught_up;
+        let view = self.view().or(self.joining.view.as_deref());
+        // Not of a member of another group.
+        let is_wanted = is_wanted && view.is_some_and(|view| view.rank_of(part.from).is_some());
         if !is_wanted || !self.config.keeps_history || part.after != self.have || part.through < part.after {
             return;
         }

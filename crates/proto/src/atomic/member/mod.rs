@@ -44,7 +44,8 @@ pub struct Config {
     pub voters: Voters,
     /// Who finds no group for so long makes one; `None` where the voters do.
     pub birth: Option<Duration>,
-    /// Of which instance a group is that this member makes: the less, the older.
+    /// Of which instance a group is that this member makes: the less, the older. The second that it makes is
+    /// of the next one, and so on.
     pub instance: u64,
 }
 
@@ -107,8 +108,12 @@ pub struct Member<B> {
     history: History<B>,
     /// Everything up to this position was given to readers here.
     have: u64,
+    /// Of which group; 0 before the first.
+    instance: u64,
     /// Whether everything up to the beginning of the epoch was.
     caught_up: bool,
+    /// It has been a member of the group before: what it misses since is missing.
+    was_member: bool,
     /// Octets of own entries in the window, oldest first, and the positions of those that are delivered.
     window: VecDeque<usize>,
     window_octets: usize,
@@ -123,6 +128,9 @@ pub struct Member<B> {
     told_position: u64,
     pause: Duration,
     frozen_since: Option<Instant>,
+    /// Who received nothing, and who kept this member waiting, when it stopped.
+    stuck: Ranks,
+    accused: Ranks,
     repeat_due: Option<Instant>,
     is_suspended: bool,
     leaves: bool,
@@ -145,7 +153,7 @@ impl<B: Body> Member<B> {
     pub fn new(config: Config, id: MemberId, now: Instant) -> Self {
         Self {
             history: History::new(config.history_entries_max),
-            joining: Joining::new(now, 0),
+            joining: Joining::new(now),
             config,
             id,
             phase: Phase::Joining,
@@ -153,7 +161,9 @@ impl<B: Body> Member<B> {
             early: BTreeMap::new(),
             unsent: VecDeque::new(),
             have: 0,
+            instance: 0,
             caught_up: false,
+            was_member: false,
             window: VecDeque::new(),
             window_octets: 0,
             window_positions: VecDeque::new(),
@@ -164,6 +174,8 @@ impl<B: Body> Member<B> {
             told_position: 0,
             pause: ROW_PENDING,
             frozen_since: None,
+            stuck: Ranks::default(),
+            accused: Ranks::default(),
             repeat_due: None,
             is_suspended: false,
             leaves: false,
@@ -202,6 +214,12 @@ impl<B: Body> Member<B> {
         self.have
     }
 
+    /// Whether it has everything that came before the epoch.
+    #[must_use]
+    pub const fn is_caught_up(&self) -> bool {
+        self.caught_up
+    }
+
     /// Entries written here that are not delivered here.
     #[must_use]
     pub fn unresolved(&self) -> usize {
@@ -217,6 +235,10 @@ impl<B: Body> Member<B> {
     #[must_use]
     pub fn history_state(&self) -> Option<&(u64, Arc<[u8]>)> {
         self.history.state()
+    }
+
+    pub(super) fn is_in(&self, instance: u64, epoch: u64) -> bool {
+        self.view().is_some_and(|view| view.instance == instance && view.epoch == epoch)
     }
 
     /// Everything up to a position is in `state` from now on: it takes the place of the entries.
@@ -242,7 +264,7 @@ impl<B: Body> Member<B> {
             phase: self.phase,
             epoch: self.epoch.as_ref().map_or(0, |it| it.view.epoch),
             members: members.collect(),
-            suspected: self.epoch.as_ref().map(|it| self.silent(it, now)).unwrap_or_default(),
+            suspected: self.epoch.as_ref().map(|it| self.suspected(it, now)).unwrap_or_default(),
             is_suspended: self.is_suspended,
             in_window: self.window.len(),
         }
@@ -289,9 +311,14 @@ impl<B: Body> Member<B> {
     pub fn on_entry(&mut self, now: Instant, from: MemberId, header: EntryHeader, body: B) {
         self.notice(now);
         let current = self.epoch.as_ref().map_or(0, |it| it.view.epoch);
-        if self.phase == Phase::Joining && header.epoch > self.joining.epoch_seen()
-            || self.phase != Phase::Joining && header.epoch > current
-        {
+        if self.view().is_some_and(|view| view.instance != header.instance) {
+            return;
+        }
+        let is_to_come = match self.phase {
+            Phase::Joining => self.joining.is_to_come(header.instance, header.epoch),
+            _ => header.epoch > current,
+        };
+        if is_to_come {
             self.keep_early(from, header, body);
             return;
         }
@@ -344,20 +371,17 @@ impl<B: Body> Member<B> {
     /// Takes a message. Who sent it is vouched for by the driver.
     pub fn on_message(&mut self, now: Instant, message: Message<B>) {
         self.notice(now);
-        if self.phase == Phase::Gone {
-            return;
-        }
         match message {
+            Message::Report { instance, report } => self.on_report(now, instance, report.epoch, report.id),
+            Message::AskView { from, epoch } => self.answer_view(from, epoch),
+            _ if self.phase == Phase::Gone => {}
             Message::Row(row) => self.on_row(now, &row),
             Message::Wedge { instance, epoch } => {
-                let is_ours = self.view().is_some_and(|it| it.instance == instance && it.epoch == epoch);
-                if is_ours && self.phase == Phase::Active {
+                if self.is_in(instance, epoch) && self.phase == Phase::Active {
                     self.freeze(now);
                 }
             }
-            Message::Report { instance, report } => self.help_old(instance, report.epoch, report.id),
             Message::NewView(decision) => self.learn(now, decision),
-            Message::AskView { from, epoch } => self.answer_view(from, epoch),
             Message::Current(view) => self.on_current(now, view),
             Message::Join(join) => self.on_join(now, &join),
             Message::Fetch { from, after } => self.on_fetch(from, after),
@@ -433,6 +457,9 @@ impl<B: Body> Member<B> {
         let delivered = Delivered { position, epoch: epoch.view.epoch, from, body };
         // State that was transferred may be later than where the epoch began.
         if position <= self.have {
+            if rank == epoch.rank {
+                self.actions.push_back(Action::Settled(1));
+            }
             return;
         }
         self.have = position;
@@ -471,13 +498,13 @@ impl<B: Body> Member<B> {
 
     /// Whether others wait for a row.
     #[must_use]
-    pub const fn is_dirty(&self) -> bool {
-        self.is_dirty
+    pub fn is_dirty(&self) -> bool {
+        self.is_dirty && self.phase == Phase::Active
     }
 
     /// The driver has handed over what was at hand: others are told what this member has.
     pub fn flush(&mut self, now: Instant) {
-        if self.is_dirty && self.phase == Phase::Active {
+        if self.is_dirty() {
             self.pause = ROW_PENDING;
             self.send_row(now);
         }
@@ -528,7 +555,7 @@ impl<B: Body> Member<B> {
 
     fn tick_active(&mut self, now: Instant) {
         let Some(epoch) = &self.epoch else { return };
-        if !self.silent(epoch, now).is_empty() || self.leaves || self.is_held_up(now) {
+        if !self.suspected(epoch, now).is_empty() || self.leaves || self.is_held_up(now) {
             self.freeze(now);
             return;
         }
@@ -540,8 +567,12 @@ impl<B: Body> Member<B> {
         }
     }
 
-    fn silent(&self, epoch: &Epoch<B>, now: Instant) -> Ranks {
-        epoch.silent(now, self.config.lease, self.config.stuck)
+    /// Whom it does not hear, or who receives nothing.
+    fn suspected(&self, epoch: &Epoch<B>, now: Instant) -> Ranks {
+        let silent = epoch.view.ranks().without(epoch.hears(now, self.config.lease));
+        let stuck =
+            if self.phase == Phase::Active { epoch.stuck(now, self.config.stuck) } else { self.stuck };
+        silent.or(stuck)
     }
 
     fn is_held_up(&self, now: Instant) -> bool {
