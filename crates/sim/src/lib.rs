@@ -2,6 +2,7 @@
 //! network that misbehaves as a seed tells it to, and checkers that know what must hold all the same.
 #![forbid(unsafe_code)]
 
+pub mod atomic;
 pub mod atomic_model;
 pub mod check;
 pub mod clock;

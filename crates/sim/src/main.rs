@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use plainsong_sim::atomic::{self, Length};
 use plainsong_sim::atomic_model;
 use plainsong_sim::check::Violation;
 use plainsong_sim::mutation::{self, Mutation};
@@ -23,6 +24,10 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   sim --mutations          makes each deliberate mistake until the checker it is meant for notices it
   sim --model              every order of events of few members of an ATOMIC group, and one change of epochs
   --without NAME           with any of these: does not judge that invariant
+
+  sim atomic ...           groups of ATOMIC topics, with --seed, --seeds and --trace as above, and
+  --runs N --seed A        the same as --seeds A..A+N
+  --long                   runs of 20,000 samples
 ";
 
 /// Lines of the trace that a single run prints.
@@ -41,6 +46,14 @@ type Unjudged = Vec<String>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "atomic"
+    {
+        return match parse_atomic(rest) {
+            Ok(task) => task.carry_out(),
+            Err(error) => usage(&error),
+        };
+    }
     let mut unjudged = Unjudged::new();
     let passed = match parse(&arguments, &mut unjudged) {
         Ok(Task::One { seed, detail }) => one(seed, detail, &unjudged),
@@ -51,12 +64,89 @@ fn main() -> ExitCode {
             print!("{HELP}");
             true
         }
-        Err(error) => {
-            eprintln!("sim: {error}\n\n{HELP}");
-            return ExitCode::from(2);
-        }
+        Err(error) => return usage(&error),
     };
+    exit_code(passed)
+}
+
+fn usage(error: &str) -> ExitCode {
+    eprintln!("sim: {error}\n\n{HELP}");
+    ExitCode::from(2)
+}
+
+const fn exit_code(passed: bool) -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs of groups of ATOMIC topics.
+struct AtomicTask {
+    first: u64,
+    end: u64,
+    length: Length,
+    /// Of a single run.
+    detail: Option<Detail>,
+}
+
+fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
+    let (mut seed, mut runs, mut range, mut whole) = (None, None, None, false);
+    let mut length = Length::Short;
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match argument.as_str() {
+            "--seed" => seed = Some(number(rest.next())?),
+            "--runs" => runs = Some(number(rest.next())?),
+            "--seeds" => range = Some(seeds(rest.next())?),
+            "--long" => length = Length::Long,
+            "--trace" => whole = true,
+            other => return Err(format!("unknown argument {other}")),
+        }
+    }
+    let first = seed.unwrap_or(0);
+    let detail = if whole { Detail::All } else { Detail::Tail(TAIL_LINES) };
+    let detail = (seed.is_some() && runs.is_none() && range.is_none()).then_some(detail);
+    if whole && detail.is_none() {
+        return Err("--trace goes with --seed".to_owned());
+    }
+    let end = first.saturating_add(runs.unwrap_or(1_000));
+    let (first, end) = range.unwrap_or((first, end));
+    Ok(AtomicTask { first, end, length, detail })
+}
+
+impl AtomicTask {
+    fn carry_out(&self) -> ExitCode {
+        let Some(detail) = self.detail else { return exit_code(self.many()) };
+        let verdict = atomic::run(self.first, self.length, detail, None);
+        verdict.tail.iter().for_each(|line| println!("{line}"));
+        for violation in &verdict.violations {
+            println!("violated {}: {}", violation.invariant, violation.what);
+        }
+        let (passed, seed) = (verdict.violations.is_empty(), self.first);
+        let word = if passed { "passed" } else { "FAILED" };
+        println!("seed {seed} {word}: {} events, hash {:016x}", verdict.events, verdict.hash);
+        exit_code(passed)
+    }
+
+    fn many(&self) -> bool {
+        let delivered = AtomicU64::new(0);
+        let failed = on_all_cores(self.first..self.end, |seed| {
+            let found = std::panic::catch_unwind(|| atomic::run(seed, self.length, Detail::Hash, None));
+            let what = match found {
+                Ok(verdict) => {
+                    delivered.fetch_add(verdict.delivered, Ordering::Relaxed);
+                    let first = verdict.violations.first()?;
+                    format!("{}: {}", first.invariant, first.what)
+                }
+                Err(_) => "panic".to_owned(),
+            };
+            let long = if self.length == Length::Long { " --long" } else { "" };
+            let line = format!("FAILED {what}; see: cargo xtask sim atomic{long} --seed {seed}");
+            println!("{line}");
+            Some(line)
+        });
+        let passed = self.end.saturating_sub(self.first) - failed.len() as u64;
+        println!("{passed} passed, {} failed, {} samples", failed.len(), delivered.load(Ordering::Relaxed));
+        failed.is_empty()
+    }
 }
 
 fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> {
@@ -70,9 +160,8 @@ fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> 
                 task = Task::One { seed, detail: Detail::Tail(TAIL_LINES) };
             }
             "--seeds" => {
-                let range = rest.next().ok_or("--seeds needs a range such as 0..100")?;
-                let (first, end) = range.split_once("..").ok_or("a range is written A..B")?;
-                task = Task::Many { first: number(Some(first))?, end: number(Some(end))? };
+                let (first, end) = seeds(rest.next())?;
+                task = Task::Many { first, end };
             }
             "--mutations" => task = Task::Mutations,
             "--model" => task = Task::Model,
@@ -87,6 +176,12 @@ fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> 
         Task::Many { .. } if whole => Err("--trace goes with --seed".to_owned()),
         task => Ok(task),
     }
+}
+
+fn seeds(text: Option<&String>) -> Result<(u64, u64), String> {
+    let range = text.ok_or("--seeds needs a range such as 0..100")?;
+    let (first, end) = range.split_once("..").ok_or("a range is written A..B")?;
+    Ok((number(Some(first))?, number(Some(end))?))
 }
 
 fn number(text: Option<impl AsRef<str>>) -> Result<u64, String> {

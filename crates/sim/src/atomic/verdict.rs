@@ -1,0 +1,156 @@
+//! One run: faults, then none, and what must have come of it.
+
+use plainsong_proto::atomic::MemberId;
+use plainsong_proto::atomic::member::{Member, Phase};
+use plainsong_proto::atomic::view::Voters;
+use plainsong_proto::time::{Duration, Instant};
+
+use super::Mistake;
+use super::plan::{Length, Plan};
+use super::process::Process;
+use super::world::World;
+use crate::check::Violation;
+use crate::rng::Rng;
+use crate::trace::Detail;
+
+/// How a run came out.
+#[derive(Debug)]
+pub struct Verdict {
+    /// What should never have been.
+    pub violations: Vec<Violation>,
+    /// The end of the trace.
+    pub tail: Vec<String>,
+    /// Of everything that happened.
+    pub hash: u64,
+    /// How much happened.
+    pub events: u64,
+    /// Samples in the order.
+    pub delivered: u64,
+    /// Epochs that ended.
+    pub epochs: u64,
+    /// Samples of which it could not be told what came of them.
+    pub unknown: u64,
+    /// Whether those who were left could go on, so that they had to.
+    pub is_live: bool,
+}
+
+/// Within this all is as it should be once faults have ended: ten leases.
+const LIVENESS: Duration = Duration::from_secs(5);
+
+/// Carries out the run of `seed`.
+#[must_use]
+pub fn run(seed: u64, length: Length, detail: Detail, mistake: Option<Mistake>) -> Verdict {
+    let mut rng = Rng::new(seed);
+    let plan = Plan::draw(&mut rng, length);
+    let until = Instant(1_000_000_000 + plan.faults_until.0);
+    let mut world = World::new(plan, rng, detail, mistake);
+    let plan = world.plan.clone();
+    world.note(&[seed], || format!("{plan:?}"));
+    world.run_until(until);
+    world.heal();
+    let is_live = world.can_go_on();
+    world.run_until(Instant(until.0 + 300_000_000));
+    world.stops_writing = true;
+    if is_live {
+        world.settle();
+    }
+    world.verdict(is_live)
+}
+
+impl World {
+    /// Whether each group of which somebody is left can go on: a majority of its voters is left, and somebody
+    /// who has everything.
+    fn can_go_on(&self) -> bool {
+        let is_inhabited = |instance: &u64| {
+            let inside = |it: &Process| it.is_alive() && it.epoch().is_some_and(|(own, _)| own == *instance);
+            self.processes.iter().any(inside) || matches!(self.plan.config.voters, Voters::Fixed(_))
+        };
+        if self.truth.instances().next().is_none() && matches!(self.plan.config.voters, Voters::Fixed(_)) {
+            // So many make a group.
+            let alive =
+                self.processes.iter().filter(|it| it.is_alive() && !it.is_leaving && it.member.is_some());
+            return alive.count() >= self.plan.founders();
+        }
+        self.truth.instances().filter(is_inhabited).all(|instance| self.can_instance_go_on(instance))
+    }
+
+    fn can_instance_go_on(&self, instance: u64) -> bool {
+        let alive = || self.processes.iter().filter(|it| it.is_alive());
+        let Some(view) = self.truth.newest(instance) else { return true };
+        let is_voter =
+            |it: &Process, voter| it.voter() == Some(voter) && (!it.is_leaving || it.fixed.is_some());
+        let votes = view.voters.iter().filter(|voter| alive().any(|it| is_voter(it, **voter))).count();
+        let is_there = |id: MemberId| {
+            alive().any(|it| !it.is_leaving && it.member.as_ref().is_some_and(|it| it.id() == id))
+        };
+        votes * 2 > view.voters.len() && view.members.iter().any(|it| it.caught_up && is_there(it.id))
+    }
+
+    /// Waits until all is well.
+    fn settle(&mut self) {
+        let end = self.at.after(LIVENESS).unwrap_or(self.at);
+        while self.at < end && self.truth.violations.is_empty() {
+            let next = Instant(self.at.0 + 100_000_000);
+            self.run_until(next.min(end));
+            if self.unsettled().is_none() {
+                return;
+            }
+        }
+        // Those who were to go on may be gone since.
+        if let Some(what) = self.unsettled()
+            && self.can_go_on()
+        {
+            self.truth.violated("liveness", what);
+        }
+    }
+
+    /// What is not as it should be.
+    fn unsettled(&self) -> Option<String> {
+        let mut common: Option<(u64, u64, u64)> = None;
+        for (index, process) in self.processes.iter().enumerate().filter(|(_, it)| it.is_alive()) {
+            let Some(member) = &process.member else { continue };
+            if process.is_leaving {
+                continue;
+            }
+            let Some((instance, epoch)) = process.epoch().filter(|_| member.phase() == Phase::Active) else {
+                return Some(format!("p{index} is {:?}", member.phase()));
+            };
+            let pending = process.app.pending.len();
+            if pending > 0 {
+                return Some(format!("p{index} waits for {pending} of its own"));
+            }
+            let own = (instance, epoch, member.position());
+            if *common.get_or_insert(own) != own {
+                return Some(format!("p{index} is at {own:?}, others at {common:?}"));
+            }
+            let behind = self.truth.positions(instance);
+            if member.position() != behind {
+                return Some(format!("p{index} is at {} of {behind}", member.position()));
+            }
+        }
+        None
+    }
+
+    fn verdict(mut self, is_live: bool) -> Verdict {
+        for index in 0..self.processes.len() {
+            if self.processes[index].is_alive() && self.processes[index].phase() == Some(Phase::Active) {
+                let caught_up = self.processes[index].member.as_ref().is_some_and(Member::is_caught_up);
+                if caught_up {
+                    self.check_history(index);
+                }
+            }
+        }
+        let instances: Vec<u64> = self.truth.instances().collect();
+        let newest = instances.iter().filter_map(|it| self.truth.newest(*it));
+        Verdict {
+            epochs: newest.map(|view| view.epoch).sum(),
+            delivered: instances.iter().map(|it| self.truth.positions(*it)).sum(),
+            tail: self.trace.tail().map(str::to_owned).collect(),
+            hash: self.trace.hash(),
+            events: self.trace.events(),
+            unknown: self.unknown,
+            violations: self.truth.violations,
+            is_live,
+        }
+    }
+}
