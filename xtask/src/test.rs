@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::step::Steps;
 use crate::{attack, chaos, fuzz, instructions, interop, nemesis, setup, shell, sim};
 
+const DECIDER_SEEDS: &str = "0..20000";
 const SIM_SEEDS: &str = "0..3000";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
@@ -84,6 +85,10 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     let seeds = ["--seeds".to_owned(), SIM_SEEDS.to_owned()];
     steps.run("simulation", minutes(15), sim::command(&seeds));
     steps.run("simulated mistakes", minutes(15), sim::command(&["--mutations".to_owned()]));
+    let deciders = ["decider", "--seeds", DECIDER_SEEDS].map(str::to_owned);
+    steps.run("simulated deciders", minutes(5), sim::command(&deciders));
+    let mistakes = ["decider", "--mutations"].map(str::to_owned);
+    steps.run("simulated mistakes around deciders", minutes(5), sim::command(&mistakes));
     as_root(
         steps,
         "attacks",

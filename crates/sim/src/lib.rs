@@ -6,6 +6,7 @@ pub mod atomic;
 pub mod atomic_model;
 pub mod check;
 pub mod clock;
+pub mod decider;
 pub mod dissect;
 pub mod fault;
 pub mod ledger;

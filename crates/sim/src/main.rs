@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use plainsong_sim::atomic::{self, Length};
 use plainsong_sim::atomic_model;
 use plainsong_sim::check::Violation;
+use plainsong_sim::decider;
 use plainsong_sim::mutation::{self, Mutation};
 use plainsong_sim::run::{self, Verdict};
 use plainsong_sim::trace::Detail;
@@ -23,6 +24,7 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   sim                      the same as --seeds 0..100
   sim --mutations          makes each deliberate mistake until the checker it is meant for notices it
   sim --model              every order of events of few members of an ATOMIC group, and one change of epochs
+  sim decider OPTIONS      the same of the decider of epochs alone
   --without NAME           with any of these: does not judge that invariant
 
   sim atomic ...           groups of ATOMIC topics, with --seed, --seeds and --trace as above, and
@@ -55,7 +57,14 @@ fn main() -> ExitCode {
         };
     }
     let mut unjudged = Unjudged::new();
-    let passed = match parse(&arguments, &mut unjudged) {
+    let (of_decider, arguments) = match arguments.split_first() {
+        Some((first, rest)) if first == "decider" => (true, rest),
+        _ => (false, &arguments[..]),
+    };
+    let passed = match parse(arguments, &mut unjudged) {
+        Ok(Task::One { seed, detail }) if of_decider => one_decider(seed, detail == Detail::All),
+        Ok(Task::Many { first, end }) if of_decider => deciders(first..end),
+        Ok(Task::Mutations) if of_decider => decider_mistakes(),
         Ok(Task::One { seed, detail }) => one(seed, detail, &unjudged),
         Ok(Task::Many { first, end }) => many(first, end, &unjudged),
         Ok(Task::Mutations) => mutations(),
@@ -224,6 +233,61 @@ fn mutations() -> bool {
     });
     unnoticed.iter().for_each(|line| println!("{line}"));
     println!("{} mistakes noticed, {} not", Mutation::ALL.len() - unnoticed.len(), unnoticed.len());
+    unnoticed.is_empty()
+}
+
+fn one_decider(seed: u64, told: bool) -> bool {
+    let outcome = decider::run(seed, None, told);
+    for violation in &outcome.violations {
+        println!("violated {}: {}", violation.invariant, violation.what);
+    }
+    let verdict = if outcome.violations.is_empty() { "passed" } else { "FAILED" };
+    println!("seed {seed} {verdict}: {} steps, hash {:016x}", outcome.steps, outcome.hash);
+    outcome.violations.is_empty()
+}
+
+/// Many seeds of the decider of epochs.
+fn deciders(seeds: Range<u64>) -> bool {
+    let (steps, decisions, slowest) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let failed = on_all_cores(seeds.clone(), |seed| {
+        let outcome = std::panic::catch_unwind(|| decider::run(seed, None, false));
+        let what = match &outcome {
+            Ok(outcome) => {
+                steps.fetch_add(outcome.steps, Ordering::Relaxed);
+                decisions.fetch_add(outcome.decisions, Ordering::Relaxed);
+                slowest.fetch_max(outcome.healed_in.0.unsigned_abs(), Ordering::Relaxed);
+                let first = outcome.violations.first()?;
+                format!("{}: {}", first.invariant, first.what)
+            }
+            Err(_) => "panic".to_owned(),
+        };
+        let line = format!("FAILED {what}; see: cargo xtask sim decider --seed {seed}");
+        println!("{line}");
+        Some(line)
+    });
+    let (steps, decisions) = (steps.into_inner(), decisions.into_inner());
+    let slowest_ms = slowest.into_inner() / 1_000_000;
+    println!("{steps} steps, {decisions} decisions, the slowest {slowest_ms} ms after all had healed");
+    println!(
+        "{} passed, {} failed",
+        seeds.end.saturating_sub(seeds.start) - failed.len() as u64,
+        failed.len()
+    );
+    failed.is_empty()
+}
+
+fn decider_mistakes() -> bool {
+    let unnoticed = on_all_cores(0..decider::Mistake::ALL.len() as u64, |index| {
+        let (mistake, invariant, _) = decider::Mistake::ALL.get(index as usize)?;
+        let noticed = decider::first_noticed(*mistake, invariant);
+        match noticed {
+            Some(seed) => println!("{mistake:?} is noticed by {invariant} with seed {seed}"),
+            None => println!("FAILED {mistake:?} goes unnoticed by {invariant}"),
+        }
+        noticed.is_none().then(String::new)
+    });
+    let all = decider::Mistake::ALL.len();
+    println!("{} mistakes noticed, {} not", all - unnoticed.len(), unnoticed.len());
     unnoticed.is_empty()
 }
 

@@ -15,8 +15,10 @@ rows! { DECIDER: "Decider of epochs";
     UNDECIDED_MAX: usize = 16, entries;
     /// Heartbeats of active voters: a leader is missed after two, and replaced with the next.
     HEARTBEAT: Duration = 20, ms;
-    /// Heartbeats are slowed down where answers take longer: to 640 ms at most.
-    HEARTBEAT_DOUBLINGS_MAX: u32 = 5, doublings;
+    /// Heartbeats leave answers twice the time that they take, and so much at most.
+    HEARTBEAT_MAX: Duration = 640, ms;
+    /// Answers to so many of the last heartbeats are measured.
+    HEARTBEATS_MEASURED: usize = 32, heartbeats;
     /// Heartbeats after which what was not answered is sent again.
     RESEND_HEARTBEATS: u64 = 2, heartbeats;
     /// A voter is active for so long after it had, or heard of, something to decide.

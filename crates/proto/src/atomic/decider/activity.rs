@@ -4,28 +4,31 @@
 //! how long its receiver should be active: as long for who has something to decide, else half of what is
 //! left, lest voters keep one another awake for ever.
 
-use crate::backoff::Backoff;
+use std::collections::VecDeque;
+
+use crate::estimate::SmoothedEstimate;
 use crate::time::{Duration, Instant};
-use crate::tuning::decider::{ACTIVE, HEARTBEAT, HEARTBEAT_DOUBLINGS_MAX, HEARTBEAT_IN_VAIN, PATIENCE};
+use crate::tuning::decider::{
+    ACTIVE, HEARTBEAT, HEARTBEAT_IN_VAIN, HEARTBEAT_MAX, HEARTBEATS_MEASURED, PATIENCE,
+};
 
-const HEARTBEATS: Backoff = Backoff::doubling(HEARTBEAT, HEARTBEAT_DOUBLINGS_MAX);
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Activity {
     /// Active until then.
     until: Option<Instant>,
     next_tick: Instant,
-    /// Heartbeats are slower by so many doublings.
-    doublings: u32,
-    /// An answer to an earlier heartbeat has come since the last tick: answers take longer than that.
-    was_late: bool,
+    /// When the last heartbeats were made, by their rounds.
+    rounds: VecDeque<(u32, Instant)>,
+    /// What answers take, disks included.
+    round_trip: SmoothedEstimate<4>,
     /// When something was last heard, proposed or decided that gives hope.
     hopeful_since: Instant,
 }
 
 impl Activity {
-    pub(super) const fn new(now: Instant) -> Self {
-        Self { until: None, next_tick: now, doublings: 0, was_late: false, hopeful_since: now }
+    pub(super) fn new(now: Instant) -> Self {
+        let (rounds, round_trip) = (VecDeque::new(), SmoothedEstimate::new(0));
+        Self { until: None, next_tick: now, rounds, round_trip, hopeful_since: now }
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -39,8 +42,6 @@ impl Activity {
         }
         if self.until.is_none() {
             self.next_tick = now;
-            // What was too fast may no longer be.
-            self.doublings = self.doublings.saturating_sub(1);
             self.hopeful_since = now;
         }
         self.until = self.until.max(now.after(duration.min(ACTIVE)));
@@ -49,13 +50,31 @@ impl Activity {
     /// Something has happened: heartbeats come fast again.
     pub(super) fn hope(&mut self, now: Instant) {
         self.hopeful_since = now;
-        if let Some(soon) = now.after(HEARTBEATS.pause(self.doublings)) {
+        if let Some(soon) = now.after(self.heartbeat()) {
             self.next_tick = self.next_tick.min(soon);
         }
     }
 
-    pub(super) const fn answer_was_late(&mut self) {
-        self.was_late = true;
+    /// Answers count only until the next heartbeat, which leaves them twice the time that they usually take.
+    fn heartbeat(&self) -> Duration {
+        Duration(2 * self.round_trip.get()).clamp(HEARTBEAT, HEARTBEAT_MAX)
+    }
+
+    /// A heartbeat is made; the same one for several voters.
+    pub(super) fn ask(&mut self, now: Instant, round: u32) {
+        if self.rounds.back().is_none_or(|(last, _)| *last != round) {
+            self.rounds.push_back((round, now));
+        }
+        if self.rounds.len() > HEARTBEATS_MEASURED {
+            self.rounds.pop_front();
+        }
+    }
+
+    /// A heartbeat is answered, perhaps late.
+    pub(super) fn answer(&mut self, now: Instant, round: u32) {
+        if let Some((_, asked_at)) = self.rounds.iter().find(|(asked, _)| *asked == round) {
+            self.round_trip.add(now.since(*asked_at).0.min(HEARTBEAT_MAX.0));
+        }
     }
 
     /// Whether a tick is due; sets the time of the next, or goes to rest.
@@ -70,12 +89,8 @@ impl Activity {
             self.until = None;
             return false;
         }
-        if std::mem::take(&mut self.was_late) {
-            self.doublings = self.doublings.saturating_add(1).min(HEARTBEAT_DOUBLINGS_MAX);
-        }
         let is_in_vain = has_work && now.since(self.hopeful_since) > PATIENCE;
-        let heartbeat = HEARTBEATS.pause(self.doublings);
-        let pause = if is_in_vain { heartbeat.max(HEARTBEAT_IN_VAIN) } else { heartbeat };
+        let pause = if is_in_vain { self.heartbeat().max(HEARTBEAT_IN_VAIN) } else { self.heartbeat() };
         self.next_tick = now.after(pause).unwrap_or(now);
         true
     }

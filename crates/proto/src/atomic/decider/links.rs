@@ -1,7 +1,9 @@
 //! Connections to the other voters. The engine expects of each that messages arrive in order and once, or not
 //! at all, and that none of an earlier connection arrives later: an old synchronization of the log would take
-//! back what was accepted after it. Numbers and lives in the headers see to that; what comes out of order
-//! is dropped, which is a loss like others.
+//! back what was accepted after it. Numbers and lives in the headers see to that; what comes out of order is
+//! dropped, which is a loss like others. The order of heartbeats and proposals does not matter.
+
+use omnipaxos::ballot_leader_election::Ballot;
 
 use crate::atomic::decider::message::{Header, Position};
 use crate::time::Instant;
@@ -14,6 +16,8 @@ pub(super) struct Link {
     pub(super) life: u32,
     /// Number of the newest message from this life.
     heard: u64,
+    /// Number of the newest of those whose order matters.
+    in_order: u64,
     /// Number of the last message to it.
     sent: u64,
     heard_at: Option<Instant>,
@@ -21,35 +25,50 @@ pub(super) struct Link {
     pub(super) position: Position,
     /// The round of the last heartbeat that it has answered.
     pub(super) replied: Option<u32>,
+    /// The ballot that it heeded then.
+    pub(super) heeded: Ballot,
 }
 
 /// What a header says of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arrival {
-    /// It comes twice or late: it must not be looked at.
-    Stale,
-    /// It is meant for another life of this voter, or for anyone.
-    Stranger,
-    /// It is part of a connection.
-    Connected,
+pub(super) struct Arrival {
+    /// It is meant for this life of this voter.
+    pub(super) is_connected: bool,
+    /// Nothing that was sent later has come before.
+    pub(super) is_newest: bool,
+    /// Its sender had been silent, or is in a life of which nothing was known.
+    pub(super) is_news: bool,
 }
 
 impl Link {
-    /// Notes a message; also says whether the voter had been silent, or is another than before.
-    pub(super) fn receive(&mut self, now: Instant, header: &Header, own_life: u32) -> (Arrival, bool) {
-        if header.from < self.life || header.from == self.life && header.number <= self.heard {
-            return (Arrival::Stale, false);
-        }
-        let is_new = header.from > self.life;
-        if is_new {
+    /// Notes a message. `None` of one that must not be looked at: it is of an earlier life, or its order
+    /// matters and it comes twice or late.
+    pub(super) fn receive(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        order_matters: bool,
+        own_life: u32,
+    ) -> Option<Arrival> {
+        let is_of_new_life = header.from > self.life;
+        if is_of_new_life {
             *self = Self { life: header.from, sent: self.sent, ..Self::default() };
         }
-        self.heard = header.number;
+        if header.from < self.life || order_matters && header.number <= self.in_order {
+            return None;
+        }
+        if order_matters {
+            self.in_order = header.number;
+        }
+        let is_newest = header.number > self.heard;
+        if is_newest {
+            self.heard = header.number;
+            self.position = header.position;
+        }
         let was_silent = self.heard_at.is_none_or(|at| now.since(at) > SILENCE);
         self.heard_at = Some(now);
-        self.position = header.position;
-        let arrival = if header.to == own_life { Arrival::Connected } else { Arrival::Stranger };
-        (arrival, is_new || was_silent)
+        let is_connected = header.to == own_life;
+        Some(Arrival { is_connected, is_newest, is_news: is_of_new_life || was_silent })
     }
 
     /// The header of the next message.

@@ -166,7 +166,7 @@ pub enum RestoreError {
 }
 
 /// One voter. Times are of the driver's monotonic clock and never go back.
-pub trait EpochDecider {
+pub trait EpochDecider: fmt::Debug {
     /// Proposes what is to follow `base`. It is repeated until something is decided for that base; another
     /// proposal takes its place. A base that this voter has not reached yet waits until it does.
     ///

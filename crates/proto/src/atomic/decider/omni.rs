@@ -7,6 +7,8 @@
 //! - *Repetition.* The engine repeats what elects and prepares a leader, but nothing after. Every message
 //!   says how far the log of its sender is. Who finds itself behind, or has entries that nobody decides,
 //!   asks its leader to begin anew, as after the loss of a connection.
+//! - *Ballots.* A voter that has promised a higher ballot than that of a leader whom the others are content
+//!   with would be left behind for ever: then the leader takes a higher one.
 //! - *Proposals.* The engine would queue and forward them without limit. Here a voter has one at most, and
 //!   sends it to the leader until something is decided for its base; a leader appends one for each base.
 //! - *Snapshots.* Differences of snapshots are wrong where the receiver has accepted something else
@@ -26,7 +28,7 @@ use omnipaxos::{ClusterConfig, OmniPaxos as Engine, ServerConfig};
 
 use crate::atomic::decider::activity::Activity;
 use crate::atomic::decider::decided::{Entry, Summary};
-use crate::atomic::decider::links::{Arrival, Link};
+use crate::atomic::decider::links::Link;
 use crate::atomic::decider::message::{self, Body, CONFIGURATION, Position};
 use crate::atomic::decider::record::Journal;
 use crate::atomic::decider::store::Shared;
@@ -244,6 +246,7 @@ impl OmniPaxos {
                 Message::BLE(message) => {
                     if let HeartbeatMsg::Request(request) = &message.msg {
                         self.round = request.round;
+                        self.activity.ask(now, request.round);
                     }
                     Body::Heartbeat(message.msg)
                 }
@@ -266,6 +269,16 @@ impl OmniPaxos {
         sync.decided_snapshot.is_none() || sync.sync_idx == self.engine.get_compacted_idx()
     }
 
+    /// Whether most voters follow this one, but some have promised a higher ballot that came to nothing: they
+    /// hear nothing of a leader with a lower one, and nobody else sees a reason to elect another.
+    fn is_outbid(&self) -> bool {
+        let own = self.engine.get_promise();
+        let is_recent = |link: &&Link| link.replied.is_some_and(|round| self.round.wrapping_sub(round) <= 1);
+        let heeded = || self.links.iter().filter(is_recent).map(|link| link.heeded);
+        let followers = 1 + heeded().filter(|ballot| *ballot == own).count();
+        self.leads() && 2 * followers > self.electorate.voters.len() && heeded().any(|ballot| ballot > own)
+    }
+
     /// Asks the leader to begin anew with this voter, as after the loss of a connection.
     fn begin_anew(&mut self) {
         if let Some((leader, true)) = self.engine.get_current_leader()
@@ -276,7 +289,7 @@ impl OmniPaxos {
     }
 
     /// Whether the engine can take a message for what it is. What it would not look at is not judged.
-    fn judge(&mut self, from: usize, body: &mut Body) -> Verdict {
+    fn judge(&mut self, now: Instant, from: usize, body: &mut Body) -> Verdict {
         let accepted = self.engine.get_accepted_idx();
         let undecided = accepted - self.engine.get_decided_idx();
         let promised = self.engine.get_promise();
@@ -295,7 +308,8 @@ impl OmniPaxos {
                     Some(sync) => (sync.sync_idx + sync.suffix.len(), self.follows(sync)),
                     None => (promise.accepted_idx, promise.decided_idx <= accepted),
                 };
-                Verdict::refused_unless(
+                // It may be meant for the leader that this voter was before it started again.
+                Verdict::dropped_unless(
                     promise.decided_idx <= promise.accepted_idx && promise.accepted_idx == end && follows,
                 )
             }
@@ -314,12 +328,13 @@ impl OmniPaxos {
             }
             Body::Heartbeat(HeartbeatMsg::Reply(reply)) => {
                 let round = reply.round;
+                self.activity.answer(now, round);
                 if round != self.round {
-                    self.activity.answer_was_late();
                     return Verdict::Drop;
                 }
-                let link = self.links.get_mut(from);
-                Verdict::refused_unless(link.is_some_and(|link| link.replied.replace(round) != Some(round)))
+                let Some(link) = self.links.get_mut(from) else { return Verdict::Drop };
+                link.heeded = reply.leader;
+                Verdict::dropped_unless(link.replied.replace(round) != Some(round))
             }
             _ => Verdict::Take,
         }
@@ -336,7 +351,7 @@ impl OmniPaxos {
     }
 
     fn handle(&mut self, now: Instant, from: u64, mut body: Body) -> Result<(), Malformed> {
-        match self.judge(from as usize, &mut body) {
+        match self.judge(now, from as usize, &mut body) {
             Verdict::Take => {}
             Verdict::Drop => return Ok(()),
             Verdict::Refuse => return Err(Malformed::LengthOutOfRange),
@@ -389,26 +404,26 @@ impl EpochDecider for OmniPaxos {
         let (header, body) = message::read(octets, &self.store.lock().decided)?;
         let life = self.journal.life;
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
-        let (arrival, is_news) = link.receive(now, &header, life);
-        if arrival == Arrival::Stale {
-            return Ok(());
-        }
-        self.activity.stay(now, Duration::from_millis(header.active_ms.into()));
+        let order_matters = matches!(body, Body::Paxos(_));
+        let Some(arrival) = link.receive(now, &header, order_matters, life) else { return Ok(()) };
         let voter = index as u64;
-        if is_news {
+        if arrival.is_newest {
+            self.activity.stay(now, Duration::from_millis(header.active_ms.into()));
+        }
+        if arrival.is_news {
             self.activity.hope(now);
         }
-        let is_for_anyone =
-            matches!(body, Body::Propose(_) | Body::Heartbeat(HeartbeatMsg::Request(_)) | Body::Hello);
-        if arrival == Arrival::Stranger && !matches!(body, Body::Heartbeat(_) | Body::Hello) {
-            // It learns which life this is.
-            self.send(now, voter, &Body::Hello);
-        }
-        if arrival == Arrival::Stranger && !is_for_anyone {
-            return Ok(());
+        if !arrival.is_connected {
+            if matches!(body, Body::Paxos(_) | Body::Propose(_)) {
+                // It learns which life this is.
+                self.send(now, voter, &Body::Hello);
+            }
+            if matches!(body, Body::Paxos(_) | Body::Heartbeat(HeartbeatMsg::Reply(_))) {
+                return Ok(());
+            }
         }
         let handled = self.handle(now, voter, body);
-        if is_news {
+        if arrival.is_news {
             // What was sent to another life of it, or to none, is lost.
             self.offer(now);
         }
@@ -428,6 +443,9 @@ impl EpochDecider for OmniPaxos {
             self.offer(now);
             if self.is_behind() || self.engine.get_accepted_idx() > self.engine.get_decided_idx() {
                 self.begin_anew();
+            }
+            if self.is_outbid() {
+                self.engine.try_become_leader();
             }
         }
         self.settle(now);

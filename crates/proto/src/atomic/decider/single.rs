@@ -18,7 +18,7 @@ pub struct Single {
     /// Decisions of bases before this are durable.
     durable: u64,
     reported: u64,
-    /// A proposal for a base that is not reached yet.
+    /// A proposal whose turn has not come: one decision at a time is on its way to the disk.
     waiting: Option<Entry>,
 }
 
@@ -41,6 +41,9 @@ impl Single {
 
     fn decide(&mut self) {
         let next = self.store.decided.next();
+        if self.durable < next {
+            return;
+        }
         let Some(entry) = self.waiting.take_if(|entry| entry.base <= next) else { return };
         if entry.base == next {
             let index = self.store.log_start + 1;
@@ -87,6 +90,7 @@ impl EpochDecider for Single {
         self.journal.persisted(number);
         if self.journal.durable == self.journal.needed(&self.store) {
             self.durable = self.store.decided.next();
+            self.decide();
         }
     }
 
@@ -103,7 +107,7 @@ impl EpochDecider for Single {
     }
 
     fn base(&self) -> u64 {
-        self.store.decided.next()
+        self.durable
     }
 
     fn leader(&self) -> Option<VoterId> {
