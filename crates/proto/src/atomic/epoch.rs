@@ -25,8 +25,10 @@ struct Peer {
     closing: u64,
     heard: Instant,
     hears: Ranks,
-    /// When what it vouches for last grew, or when it last vouched for all that is known.
-    progress: Instant,
+    /// When what it vouches for of each lane last grew, or was all that is known.
+    progress: Vec<Instant>,
+    /// When something of its lane last came, or all had come that it had sent.
+    arrived: Instant,
 }
 
 /// An epoch, as one of its members sees it.
@@ -72,7 +74,8 @@ impl<B: Body> Epoch<B> {
             closing: 0,
             heard: now,
             hears: view.ranks(),
-            progress: now,
+            progress: vec![now; count],
+            arrived: now,
         };
         Self {
             rank,
@@ -117,6 +120,7 @@ impl<B: Body> Epoch<B> {
         lane.push(header.stamp, body);
         self.clock = self.clock.max(header.stamp);
         self.peers[rank].heard = now;
+        self.peers[rank].arrived = now;
         if !self.is_durable {
             // Who has sent it holds it.
             let received = lane.received;
@@ -174,9 +178,14 @@ impl<B: Body> Epoch<B> {
                 grown.add(lane);
             }
         }
-        let has_all = peer.acked.iter().zip(&self.lanes).all(|(acked, lane)| *acked >= lane.received);
-        if !grown.is_empty() || has_all {
-            peer.progress = now;
+        for ((acked, lane), progress) in peer.acked.iter().zip(&self.lanes).zip(&mut peer.progress) {
+            if *acked >= lane.received {
+                *progress = now;
+            }
+        }
+        grown.iter().for_each(|lane| peer.progress[lane] = now);
+        if !self.lanes[rank].is_behind() {
+            peer.arrived = now;
         }
         if row.position > peer.position {
             peer.position = row.position;
@@ -290,8 +299,12 @@ impl<B: Body> Epoch<B> {
     /// here.
     pub(crate) fn stuck(&self, now: Instant, within: crate::time::Duration) -> Ranks {
         let mut ranks = Ranks::default();
-        for (rank, peer) in self.peers.iter().enumerate() {
-            if rank != self.rank && now.since(peer.progress) >= within {
+        for (rank, (peer, own)) in self.peers.iter().zip(&self.lanes).enumerate() {
+            let lanes = peer.progress.iter().zip(&peer.acked).zip(&self.lanes);
+            let mut waiting = lanes.filter(|((_, acked), lane)| **acked < lane.received);
+            let receives = !waiting.any(|((progress, _), _)| now.since(*progress) >= within);
+            let arrives = !own.is_behind() || now.since(peer.arrived) < within;
+            if rank != self.rank && !(receives && arrives) {
                 ranks.add(rank);
             }
         }
@@ -309,7 +322,8 @@ impl<B: Body> Epoch<B> {
     pub(crate) fn woke(&mut self, now: Instant) {
         for peer in &mut self.peers {
             peer.heard = peer.heard.max(now);
-            peer.progress = peer.progress.max(now);
+            peer.progress.fill(now);
+            peer.arrived = now;
         }
     }
 

@@ -55,6 +55,11 @@ impl<B> Lane<B> {
         }
     }
 
+    /// Whether its sender has sent more than was received.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.later.is_some()
+    }
+
     /// What is not received has larger stamps.
     pub(crate) fn promise(&self) -> u64 {
         self.promise
