@@ -286,12 +286,14 @@ impl<B: Body> Group<B> {
             self.vote = None;
             return;
         };
-        if self.coordinator.as_ref().and_then(Coordinator::view).is_some_and(|it| **it == *view) {
+        let term = (view.instance, view.voters_since);
+        // Who decided on the view itself knows it already, and votes in another term all the same.
+        let votes = self.vote.as_ref().is_some_and(|vote| vote.term == term);
+        if votes && self.coordinator.as_ref().and_then(Coordinator::view).is_some_and(|it| **it == *view) {
             return;
         }
         let view: View = view.clone();
         let order = view.voters.iter().position(|it| *it == own).unwrap_or(0);
-        let term = (view.instance, view.voters_since);
         if self.vote.as_ref().is_none_or(|vote| vote.term != term) {
             // Who votes here never comes back under this identity, so that nothing need be durable.
             let electorate = Electorate::new(own, &view.voters, view.voters_since);

@@ -291,3 +291,25 @@ fn a_writer_waits_for_the_slowest() {
     world.run(Duration::from_millis(20));
     assert_eq!(world.write(1, 65), Ok(()));
 }
+
+#[test]
+fn who_took_a_joiner_in_alone_decides_no_more_alone() {
+    let mut world = World::new(false);
+    (1..=2).for_each(|name| world.start(name));
+    world.run(Duration::from_millis(400));
+    world.start(3);
+    world.run(Duration::from_millis(400));
+    assert_eq!(world.phases(), [(Phase::Active, 2, 3); 3]);
+    // Of two members the first voted, of three all do.
+    world.cut_off.insert(1);
+    world.write(1, 1).unwrap();
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.phases()[1..], [(Phase::Active, 3, 2); 2]);
+    assert_eq!(world.phases()[0].0, Phase::Frozen);
+    assert!(world.samples(1).is_empty());
+    world.cut_off.clear();
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.phases(), [(Phase::Active, 4, 3); 3]);
+    assert_eq!(world.samples(2), [(1, 1)]);
+    assert_eq!(world.samples(1), world.samples(2));
+}
