@@ -444,12 +444,18 @@ pub(super) const ELEMENTS: &[PolicyElement] = &[
     PolicyElement {
         name: "consistency",
         policy: "CONSISTENCY",
-        fields: &[field(
-            "kind",
-            Form::Kind(&["EVENTUAL_CONSISTENCY_QOS", "ATOMIC_CONSISTENCY_QOS"], |qos, index| {
-                pick(&mut qos.consistency.kind, ConsistencyKind::ALL, index);
-            }),
-        )],
+        fields: &[
+            field(
+                "kind",
+                Form::Kind(&["EVENTUAL_CONSISTENCY_QOS", "ATOMIC_CONSISTENCY_QOS"], |qos, index| {
+                    pick(&mut qos.consistency.kind, ConsistencyKind::ALL, index);
+                }),
+            ),
+            field(
+                "slow_member_delay",
+                Form::Duration(|qos, delay| qos.consistency.slow_member_delay = delay),
+            ),
+        ],
     },
 ];
 

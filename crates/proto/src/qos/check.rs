@@ -160,6 +160,7 @@ fn durations(qos: &QosSet) -> Result<(), Inconsistent> {
         ("TIME_BASED_FILTER", qos.time_based_filter),
         ("LIFESPAN", qos.lifespan),
         ("DURABILITY_SERVICE", qos.durability_service.service_cleanup_delay),
+        ("CONSISTENCY", qos.consistency.slow_member_delay),
     ];
     for (policy, duration) in told {
         let range = "a duration is infinite, or not negative and below 2147483647 s: RTPS tells no other";
@@ -172,6 +173,7 @@ fn durations(qos: &QosSet) -> Result<(), Inconsistent> {
     let positive = "it must be longer than zero";
     require(qos.deadline > Duration::ZERO, "DEADLINE", positive)?;
     require(qos.lifespan > Duration::ZERO, "LIFESPAN", positive)?;
+    require(qos.consistency.slow_member_delay > Duration::ZERO, "CONSISTENCY", positive)?;
     require(qos.liveliness.lease_duration > Duration::ZERO, "LIVELINESS", positive)
 }
 

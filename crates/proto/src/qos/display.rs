@@ -6,6 +6,7 @@ use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, Property, QosSet, Re
 use super::table::POLICIES;
 use super::words;
 use crate::status::IncompatibleQosStatus;
+use crate::time::Duration;
 
 /// `RELIABILITY RELIABLE 100 ms, HISTORY KEEP_LAST 5`; `defaults` when it says nothing. Properties are named,
 /// their values are not: they may be secret.
@@ -81,7 +82,10 @@ fn in_words(qos: &QosSet, policy: &str) -> String {
         }
         "TYPE_CONSISTENCY_ENFORCEMENT" => type_consistency(qos),
         "PROPERTY" => properties(&qos.properties),
-        "CONSISTENCY" => qos.consistency.kind.to_string(),
+        "CONSISTENCY" => match qos.consistency.slow_member_delay {
+            Duration::INFINITE => qos.consistency.kind.to_string(),
+            delay => format!("{} without who is slow for {delay}", qos.consistency.kind),
+        },
         _ => String::new(),
     }
 }
@@ -137,11 +141,10 @@ fn properties(properties: &[Property]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy::{Durability, LivelinessKind};
+    use super::super::policy::{ConsistencyKind, Durability, LivelinessKind};
     use super::*;
     use crate::policy_id::PolicyId;
     use crate::status::CountStatus;
-    use crate::time::Duration;
 
     #[test]
     fn a_qos_tells_what_is_not_the_default() {
@@ -152,7 +155,9 @@ mod tests {
             .durability(Durability::TransientLocal)
             .deadline(Duration::from_millis(20))
             .liveliness(LivelinessKind::ManualByTopic, Duration::from_secs(1))
-            .partition(["a"]);
+            .partition(["a"])
+            .consistency(ConsistencyKind::Atomic);
+        qos.consistency.slow_member_delay = Duration::from_secs(2);
         qos.resource_limits.max_samples = 4;
         let secret = Property { name: "password".into(), value: "xyzzy".into(), propagate: false };
         qos.properties.push(secret);
@@ -166,6 +171,7 @@ mod tests {
             "PARTITION \"a\"",
             "RESOURCE_LIMITS max_samples 4",
             "PROPERTY \"password\"",
+            "CONSISTENCY ATOMIC without who is slow for 2 s",
         ] {
             assert!(text.contains(part), "{text}");
         }

@@ -152,7 +152,7 @@ pub enum ConsistencyKind {
 }
 
 /// CONSISTENCY, a policy of Plainsong: what readers of a topic have in common.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
@@ -161,6 +161,9 @@ pub enum ConsistencyKind {
 pub struct Consistency {
     /// What all readers agree on.
     pub kind: ConsistencyKind,
+    /// With ATOMIC, of a writer: how long the slowest member of the group may hold it up before that is
+    /// excluded. Infinite: as long as it is there.
+    pub slow_member_delay: Duration,
 }
 
 /// HISTORY kinds (§2.2.3.18).
@@ -446,6 +449,12 @@ impl Default for QosSet {
             properties: Vec::new(),
             consistency: Consistency::default(),
         }
+    }
+}
+
+impl Default for Consistency {
+    fn default() -> Self {
+        Self { kind: ConsistencyKind::Eventual, slow_member_delay: Duration::INFINITE }
     }
 }
 

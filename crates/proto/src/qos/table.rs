@@ -4,6 +4,7 @@
 use crate::cdr::XcdrVersion;
 use crate::malformed::Malformed;
 use crate::policy_id::PolicyId;
+use crate::time::Duration;
 use crate::wire::ParameterListView;
 use crate::wire::octets::{Reader, Sink};
 use crate::wire::param::{Parameter, ParameterListBuilder, pid};
@@ -11,9 +12,9 @@ use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
 use super::explain::{self, Rule};
 use super::policy::{
-    AccessScope, ConsistencyKind, DestinationOrder, Durability, DurabilityService, History, HistoryKind,
-    Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability, ReliabilityKind,
-    ResourceLimits, TypeConsistency,
+    AccessScope, Consistency, ConsistencyKind, DestinationOrder, Durability, DurabilityService, History,
+    HistoryKind, Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability,
+    ReliabilityKind, ResourceLimits, TypeConsistency,
 };
 use super::rxo;
 
@@ -443,8 +444,8 @@ pub const POLICIES: &[Policy] = &[
         section: "Plainsong",
         form: Some(Form {
             pid: pid::PLAINSONG_CONSISTENCY,
-            encode: |qos, sink| sink.u32(qos.consistency.kind as u32),
-            decode: |qos, value| consistency(value).map(|kind| qos.consistency.kind = kind),
+            encode: |qos, sink| encode_consistency(qos.consistency, sink),
+            decode: |qos, value| consistency(value).map(|policy| qos.consistency = policy),
         }),
         rule: Some(&explain::CONSISTENCY),
         equal: equal!(consistency),
@@ -617,12 +618,21 @@ fn destination_order(value: &mut Reader<'_>) -> Result<DestinationOrder, Malform
     })
 }
 
-fn consistency(value: &mut Reader<'_>) -> Result<ConsistencyKind, Malformed> {
-    Ok(match value.u32()? {
+fn encode_consistency(policy: Consistency, sink: &mut Sink<'_>) {
+    sink.u32(policy.kind as u32);
+    if !policy.slow_member_delay.is_infinite() {
+        sink.duration(policy.slow_member_delay);
+    }
+}
+
+fn consistency(value: &mut Reader<'_>) -> Result<Consistency, Malformed> {
+    let kind = match value.u32()? {
         0 => ConsistencyKind::Eventual,
         1 => ConsistencyKind::Atomic,
         _ => return Err(Malformed::InvalidEnum),
-    })
+    };
+    let slow_member_delay = if value.is_empty() { Duration::INFINITE } else { value.duration()? };
+    Ok(Consistency { kind, slow_member_delay })
 }
 
 fn encode_history(history: History, sink: &mut Sink<'_>) {

@@ -77,7 +77,7 @@ fn unusual() -> QosSet {
             Property { name: "told".to_owned(), value: "yes".to_owned(), propagate: true },
             Property { name: "secret".to_owned(), value: "no".to_owned(), propagate: false },
         ],
-        consistency: Consistency { kind: ConsistencyKind::Atomic },
+        consistency: Consistency { kind: ConsistencyKind::Atomic, slow_member_delay: Duration::from_secs(2) },
     }
 }
 
@@ -408,7 +408,7 @@ fn contradictions_are_refused_by_name() {
 #[test]
 fn durations_that_rtps_cannot_tell_are_refused_by_name() {
     type Set = fn(&mut QosSet, Duration);
-    let told: [(&str, Set); 7] = [
+    let told: [(&str, Set); 8] = [
         ("DEADLINE", |qos, duration| qos.deadline = duration),
         ("LATENCY_BUDGET", |qos, duration| qos.latency_budget = duration),
         ("LIVELINESS", |qos, duration| qos.liveliness.lease_duration = duration),
@@ -416,6 +416,7 @@ fn durations_that_rtps_cannot_tell_are_refused_by_name() {
         ("TIME_BASED_FILTER", |qos, duration| qos.time_based_filter = duration),
         ("LIFESPAN", |qos, duration| qos.lifespan = duration),
         ("DURABILITY_SERVICE", |qos, duration| qos.durability_service.service_cleanup_delay = duration),
+        ("CONSISTENCY", |qos, duration| qos.consistency.slow_member_delay = duration),
     ];
     for (policy, set) in told {
         for outside in [Duration(-1), Duration::from_secs(i32::MAX.into()), Duration(i64::MAX - 1)] {

@@ -126,7 +126,10 @@ fn topic_or_endpoint(it: &mut Printer, qos: &QosSet) {
         it.leaf("depth", qos.history.depth);
     });
     it.group("resource_limits", |it| limits(it, qos.resource_limits));
-    it.kind("consistency", "kind", qos.consistency.kind, "_CONSISTENCY_QOS");
+    it.group("consistency", |it| {
+        it.leaf("kind", format!("{}_CONSISTENCY_QOS", qos.consistency.kind));
+        it.duration("slow_member_delay", qos.consistency.slow_member_delay);
+    });
     it.group("data_representation", |it| {
         it.group("value", |it| {
             for version in &qos.data_representation {
@@ -237,6 +240,7 @@ prop_compose! {
         flags in any::<[bool; 10]>(),
         lease_duration in duration(1),
         max_blocking_time in duration(0),
+        slow_member_delay in duration(1),
     ) -> QosSet {
         let [a, b, c, d, e, f, g, h, i, j] = flags;
         QosSet {
@@ -246,7 +250,7 @@ prop_compose! {
             liveliness: Liveliness { kind: liveliness, lease_duration },
             reliability: Reliability { kind: reliability, max_blocking_time },
             destination_order,
-            consistency: Consistency { kind: consistency },
+            consistency: Consistency { kind: consistency, slow_member_delay },
             entity_factory: EntityFactory { autoenable_created_entities: c },
             writer_data_lifecycle: WriterDataLifecycle { autodispose_unregistered_instances: d },
             type_consistency: TypeConsistency {

@@ -125,10 +125,36 @@ fn r2_a_kind_that_nobody_knows_is_refused() {
     let read = |value: &[u8]| {
         let mut qos = QosSet::default();
         let parameter = Parameter { id: pid::PLAINSONG_CONSISTENCY, value };
-        decode_parameter(&mut qos, &parameter, true).map(|_| qos.consistency.kind)
+        decode_parameter(&mut qos, &parameter, true).map(|_| qos.consistency)
     };
-    assert_eq!(read(&[0, 0, 0, 0]), Ok(ConsistencyKind::Eventual));
-    assert_eq!(read(&[1, 0, 0, 0, 9, 9, 9, 9]), Ok(ConsistencyKind::Atomic), "more may follow in time");
+    let atomic = |slow_member_delay| Ok(Consistency { kind: ConsistencyKind::Atomic, slow_member_delay });
+    assert_eq!(read(&[0, 0, 0, 0]), Ok(Consistency::default()));
+    assert_eq!(read(&[1, 0, 0, 0]), atomic(Duration::INFINITE));
+    let seconds = [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
+    assert_eq!(read(&seconds), atomic(Duration::from_secs(2)));
+    assert_eq!(read(&[&seconds[..], &[9; 4]].concat()), atomic(Duration::from_secs(2)), "more may follow");
+    assert_eq!(read(&seconds[..8]), Err(Malformed::Truncated));
+    assert_eq!(read(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]), Err(Malformed::InvalidDuration));
     assert_eq!(read(&[2, 0, 0, 0]), Err(Malformed::InvalidEnum));
     assert_eq!(read(&[]), Err(Malformed::Truncated));
+}
+
+#[test]
+fn how_long_a_slow_member_is_waited_for_is_told_and_not_compared() {
+    let evicts = |qos: QosSet| QosSet {
+        consistency: Consistency { slow_member_delay: Duration::from_secs(2), ..qos.consistency },
+        ..qos
+    };
+    let list = encoded(&evicts(atomic()), EntityKind::Writer);
+    assert_eq!(decoded(&list, QosSet::writer()).unwrap().consistency, evicts(atomic()).consistency);
+    assert_eq!(incompatible(&evicts(atomic()), &atomic()), []);
+    assert_eq!(incompatible(&atomic(), &evicts(atomic())), []);
+    let at_once = QosSet {
+        consistency: Consistency { slow_member_delay: Duration::ZERO, ..atomic().consistency },
+        ..atomic()
+    };
+    assert_eq!(consistent(&at_once, EntityKind::Writer).map_err(|it| it.policy), Err("CONSISTENCY"));
+    let told = |qos: &QosSet| unhonoured(qos, EntityKind::Writer).first().map(|it| it.policy);
+    assert_eq!(told(&evicts(atomic())), Some("CONSISTENCY"));
+    assert_eq!((told(&atomic()), told(&evicts(QosSet::writer()))), (None, None));
 }
