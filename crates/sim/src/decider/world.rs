@@ -593,7 +593,8 @@ impl World {
         }
     }
 
-    /// Everything is well from now on: each voter proposes for the newest base, which is returned.
+    /// Everything is well from now on: some voters propose for the newest base, which is returned, and the
+    /// others wish to learn what is new.
     fn heal(&mut self) -> u64 {
         self.next_fault = None;
         self.next_proposal = None;
@@ -605,8 +606,14 @@ impl World {
             }
         }
         let newest = self.nodes.iter().map(Node::base).max().unwrap_or_default();
+        let one = self.rng.below(self.nodes.len() as u64) as usize;
+        let now = self.now;
         for index in 0..self.nodes.len() {
-            self.propose(index, newest);
+            if index == one || self.rng.chance(50) {
+                self.propose(index, newest);
+            } else {
+                self.with_voter(index, |voter| voter.wake(now));
+            }
         }
         newest
     }
