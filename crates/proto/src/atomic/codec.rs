@@ -206,7 +206,7 @@ fn put_view(view: &View, out: &mut Vec<u8>) {
 
 fn put_transfer<B: BodyCodec>(part: &Transfer<B>, out: &mut Vec<u8>) {
     put_member(part.from, out);
-    for word in [part.after, part.through, part.position] {
+    for word in [part.instance, part.after, part.through, part.position] {
         put(word, out);
     }
     out.push(u8::from(part.state.is_some()));
@@ -319,7 +319,8 @@ fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
 }
 
 fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malformed> {
-    let (id, after, through, position) = (member(from)?, word(from)?, word(from)?, word(from)?);
+    let (id, instance) = (member(from)?, word(from)?);
+    let (after, through, position) = (word(from)?, word(from)?, word(from)?);
     let state = if flag(from)? {
         let through = word(from)?;
         let length = count(from, STATE_BYTES_MAX)?;
@@ -336,7 +337,7 @@ fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malforme
         *from = Reader::new(rest, true);
         entries.push(Delivered { position, epoch, from: sender, body });
     }
-    Ok(Transfer { from: id, after, state, entries, through, position })
+    Ok(Transfer { from: id, instance, after, state, entries, through, position })
 }
 
 #[cfg(test)]
@@ -417,6 +418,7 @@ mod tests {
         let entry = Delivered { position: 91, epoch: 4, from: id(2), body: Word(55) };
         let transfer = Transfer {
             from: id(1),
+            instance: 7,
             after: 80,
             state: Some((90, Arc::from([1, 2, 3]))),
             entries: vec![entry],

@@ -50,6 +50,8 @@ pub(crate) struct Epoch<B> {
     acked: Vec<u64>,
     /// Only what is durable is vouched for.
     is_durable: bool,
+    #[cfg(feature = "mistakes")]
+    pub(crate) mistake: Option<crate::atomic::mistake::Mistake>,
 }
 
 /// What came of an entry.
@@ -89,6 +91,8 @@ impl<B: Body> Epoch<B> {
             digests: std::collections::VecDeque::new(),
             acked: vec![0; count],
             is_durable,
+            #[cfg(feature = "mistakes")]
+            mistake: None,
             view,
         }
     }
@@ -118,17 +122,26 @@ impl<B: Body> Epoch<B> {
             return Taken::Impossible;
         }
         lane.push(header.stamp, body);
-        self.clock = self.clock.max(header.stamp);
+        let received = lane.received;
+        self.pass(header.stamp);
         self.peers[rank].heard = now;
         self.peers[rank].arrived = now;
         if !self.is_durable {
             // Who has sent it holds it.
-            let received = lane.received;
             let told = &mut self.peers[rank].acked[rank];
             *told = (*told).max(received);
         }
         self.vouch_for_received(rank);
         Taken::Next
+    }
+
+    /// Whatever this member sends from now on has a larger stamp.
+    fn pass(&mut self, clock: u64) {
+        #[cfg(feature = "mistakes")]
+        if self.mistake == Some(crate::atomic::mistake::Mistake::KeepClock) {
+            return;
+        }
+        self.clock = self.clock.max(clock);
     }
 
     fn vouch_for_received(&mut self, rank: usize) {
@@ -166,7 +179,7 @@ impl<B: Body> Epoch<B> {
         if row.clock > self.clock.saturating_add(CLOCK_JUMP_MAX) || row.acked[self.rank] > self.sent() {
             return false;
         }
-        self.clock = self.clock.max(row.clock);
+        self.pass(row.clock);
         self.lanes[rank].promised(row.sent, row.clock);
         let peer = &mut self.peers[rank];
         peer.heard = now;

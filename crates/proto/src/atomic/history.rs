@@ -80,10 +80,17 @@ impl<B: Body> History<B> {
 
     /// What is kept after a position, up to so many octets, but at least one entry; `position` is where this
     /// member is.
-    pub(crate) fn part(&self, from: MemberId, after: u64, position: u64, octets_max: usize) -> Transfer<B> {
+    pub(crate) fn part(
+        &self,
+        (from, instance): (MemberId, u64),
+        after: u64,
+        position: u64,
+        octets_max: usize,
+    ) -> Transfer<B> {
         let state = self.state.clone().filter(|(through, _)| *through > after);
         let begin = state.as_ref().map_or(after, |(through, _)| *through);
-        let mut part = Transfer { from, after, state, entries: Vec::new(), through: position, position };
+        let mut part =
+            Transfer { from, instance, after, state, entries: Vec::new(), through: position, position };
         let mut octets = 0;
         for entry in self.entries.range(begin.saturating_add(1)..).map(|(_, entry)| entry) {
             octets += entry.body.octets();

@@ -53,6 +53,8 @@ pub struct Join {
 pub struct Transfer<B> {
     /// Who sends it.
     pub from: MemberId,
+    /// Of which group.
+    pub instance: u64,
     /// What was asked for: everything after this position.
     pub after: u64,
     /// State that stands for all entries up to a position.

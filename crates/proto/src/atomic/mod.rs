@@ -17,6 +17,8 @@ mod history;
 mod lane;
 pub mod member;
 pub mod message;
+#[cfg(feature = "mistakes")]
+pub mod mistake;
 #[cfg(test)]
 mod tests;
 pub mod view;

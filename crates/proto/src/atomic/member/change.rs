@@ -134,6 +134,10 @@ impl<B: Body> Member<B> {
         self.window_positions.clear();
         self.full_since = None;
         let uncut: Vec<B> = epoch.into_uncut(cut).collect();
+        #[cfg(feature = "mistakes")]
+        if self.mistake == Some(crate::atomic::mistake::Mistake::DropTail) {
+            return;
+        }
         for body in uncut.into_iter().rev() {
             self.unsent.push_front(body);
         }
@@ -143,6 +147,7 @@ impl<B: Body> Member<B> {
     pub(super) fn begin(&mut self, now: Instant, view: &View, closing: u64) {
         let Some(rank) = view.rank_of(self.id) else { return };
         self.enter(view.instance);
+        self.renounced = None;
         if !self.config.keeps_history && self.have < view.base_position {
             if self.was_member {
                 self.actions.push_back(Action::Missed(view.base_position - self.have));
@@ -153,6 +158,10 @@ impl<B: Body> Member<B> {
         self.caught_up = self.have >= view.base_position;
         let mut epoch = Epoch::new(view.clone(), rank, now, self.config.is_durable);
         epoch.closing = closing;
+        #[cfg(feature = "mistakes")]
+        {
+            epoch.mistake = self.mistake;
+        }
         let number = view.epoch;
         self.epoch = Some(epoch);
         self.phase = Phase::Active;
@@ -304,12 +313,15 @@ impl<B: Body> Member<B> {
         }
         if let Some(epoch) = self.epoch.take() {
             let delivered = epoch.own_delivered();
+            let left = epoch.view.instance;
             let uncut: Vec<B> = epoch.into_uncut(delivered).collect();
+            self.renounced = Some((left, uncut.len()));
             uncut.into_iter().rev().for_each(|body| self.unsent.push_front(body));
         }
         self.window.clear();
         self.window_octets = 0;
         self.window_positions.clear();
+        self.enter(0);
         self.rejoin(now, None);
     }
 
@@ -322,6 +334,14 @@ impl<B: Body> Member<B> {
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
         self.instance = instance;
+        if let Some((left, count)) = self.renounced
+            && left == instance
+        {
+            // Back in it, to send them again might do it twice.
+            self.renounced = None;
+            self.unsent.drain(..count.min(self.unsent.len()));
+            self.actions.push_back(Action::Unknown(count as u64));
+        }
         self.have = 0;
         self.was_member = false;
         self.history.clear();

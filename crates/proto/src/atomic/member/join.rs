@@ -248,9 +248,7 @@ impl<B: Body> Member<B> {
 
     pub(super) fn on_transfer(&mut self, now: Instant, part: Transfer<B>) {
         let is_wanted = self.phase == Phase::Joining || self.phase == Phase::Active && !self.caught_up;
-        let view = self.view().or(self.joining.view.as_deref());
-        // Not of a member of another group.
-        let is_wanted = is_wanted && view.is_some_and(|view| view.rank_of(part.from).is_some());
+        let is_wanted = is_wanted && part.instance == self.instance;
         if !is_wanted || !self.config.keeps_history || part.after != self.have || part.through < part.after {
             return;
         }

@@ -110,6 +110,9 @@ pub struct Member<B> {
     have: u64,
     /// Of which group; 0 before the first.
     instance: u64,
+    /// A group that was left for an older one, and so many entries that it may have delivered: they are to be
+    /// sent in the older one.
+    renounced: Option<(u64, usize)>,
     /// Whether everything up to the beginning of the epoch was.
     caught_up: bool,
     /// It has been a member of the group before: what it misses since is missing.
@@ -136,6 +139,8 @@ pub struct Member<B> {
     leaves: bool,
     last_call: Option<Instant>,
     actions: VecDeque<Action<B>>,
+    #[cfg(feature = "mistakes")]
+    mistake: Option<crate::atomic::mistake::Mistake>,
 }
 
 /// Entries of one lane of an epoch that this member does not know yet.
@@ -162,6 +167,7 @@ impl<B: Body> Member<B> {
             unsent: VecDeque::new(),
             have: 0,
             instance: 0,
+            renounced: None,
             caught_up: false,
             was_member: false,
             window: VecDeque::new(),
@@ -181,7 +187,15 @@ impl<B: Body> Member<B> {
             leaves: false,
             last_call: None,
             actions: VecDeque::new(),
+            #[cfg(feature = "mistakes")]
+            mistake: None,
         }
+    }
+
+    /// Errs from the next epoch on.
+    #[cfg(feature = "mistakes")]
+    pub const fn err(&mut self, mistake: crate::atomic::mistake::Mistake) {
+        self.mistake = Some(mistake);
     }
 
     /// Who it is in this life.
@@ -592,7 +606,7 @@ impl<B: Body> Member<B> {
     }
 
     fn part_for(&self, after: u64) -> Transfer<B> {
-        self.history.part(self.id, after, self.have, TRANSFER_BYTES_MAX)
+        self.history.part((self.id, self.instance), after, self.have, TRANSFER_BYTES_MAX)
     }
 
     fn remember(&mut self, decision: &Arc<Decision>) {
