@@ -9,6 +9,8 @@ use crate::{attack, chaos, fuzz, instructions, interop, nemesis, setup, shell, s
 
 const DECIDER_SEEDS: &str = "0..20000";
 const SIM_SEEDS: &str = "0..3000";
+/// About a minute.
+const ATOMIC_SEEDS: &str = "0..10000";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
 const KILLS: &str = "500";
@@ -89,6 +91,10 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     steps.run("simulated deciders", minutes(5), sim::command(&deciders));
     let mistakes = ["decider", "--mutations"].map(str::to_owned);
     steps.run("simulated mistakes around deciders", minutes(5), sim::command(&mistakes));
+    let seeds = ["atomic", "--seeds", ATOMIC_SEEDS].map(str::to_owned);
+    steps.run("simulation of groups", minutes(5), sim::command(&seeds));
+    let mistakes = ["atomic", "--mutations"].map(str::to_owned);
+    steps.run("mistakes in groups", minutes(5), sim::command(&mistakes));
     as_root(
         steps,
         "attacks",

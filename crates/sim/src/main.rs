@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plainsong_sim::atomic::{self, Length};
+use plainsong_sim::atomic::{self, Length, Mistake};
 use plainsong_sim::atomic_model;
 use plainsong_sim::check::Violation;
 use plainsong_sim::decider;
@@ -30,6 +30,7 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   sim atomic ...           groups of ATOMIC topics, with --seed, --seeds and --trace as above, and
   --runs N --seed A        the same as --seeds A..A+N
   --long                   runs of 20,000 samples
+  --mutations              makes each deliberate mistake until it is noticed
 ";
 
 /// Lines of the trace that a single run prints.
@@ -94,11 +95,12 @@ struct AtomicTask {
     length: Length,
     /// Of a single run.
     detail: Option<Detail>,
+    is_of_mistakes: bool,
 }
 
 fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
     let (mut seed, mut runs, mut range, mut whole) = (None, None, None, false);
-    let mut length = Length::Short;
+    let (mut length, mut is_of_mistakes) = (Length::Short, false);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
@@ -106,6 +108,7 @@ fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
             "--runs" => runs = Some(number(rest.next())?),
             "--seeds" => range = Some(seeds(rest.next())?),
             "--long" => length = Length::Long,
+            "--mutations" => is_of_mistakes = true,
             "--trace" => whole = true,
             other => return Err(format!("unknown argument {other}")),
         }
@@ -118,11 +121,14 @@ fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
     }
     let end = first.saturating_add(runs.unwrap_or(1_000));
     let (first, end) = range.unwrap_or((first, end));
-    Ok(AtomicTask { first, end, length, detail })
+    Ok(AtomicTask { first, end, length, detail, is_of_mistakes })
 }
 
 impl AtomicTask {
     fn carry_out(&self) -> ExitCode {
+        if self.is_of_mistakes {
+            return exit_code(atomic_mutations());
+        }
         let Some(detail) = self.detail else { return exit_code(self.many()) };
         let verdict = atomic::run(self.first, self.length, detail, None);
         verdict.tail.iter().for_each(|line| println!("{line}"));
@@ -288,6 +294,21 @@ fn decider_mistakes() -> bool {
     });
     let all = decider::Mistake::ALL.len();
     println!("{} mistakes noticed, {} not", all - unnoticed.len(), unnoticed.len());
+    unnoticed.is_empty()
+}
+
+/// The same of groups of ATOMIC topics.
+fn atomic_mutations() -> bool {
+    let unnoticed = on_all_cores(0..Mistake::ALL.len() as u64, |index| {
+        let (mistake, _) = Mistake::ALL.get(index as usize)?;
+        let Some((seed, invariant)) = mistake.first_noticed() else {
+            return Some(format!("FAILED {mistake:?} goes unnoticed"));
+        };
+        println!("{mistake:?} is noticed by {invariant} with seed {seed}");
+        None
+    });
+    unnoticed.iter().for_each(|line| println!("{line}"));
+    println!("{} mistakes noticed, {} not", Mistake::ALL.len() - unnoticed.len(), unnoticed.len());
     unnoticed.is_empty()
 }
 

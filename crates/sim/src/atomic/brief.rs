@@ -68,7 +68,7 @@ fn row_of(row: &Row) -> String {
 }
 
 fn transfer_of(part: &Transfer<Entry>) -> String {
-    let Transfer { from, after, state, entries, through, position } = part;
+    let Transfer { from, after, state, entries, through, position, .. } = part;
     let state = state.as_ref().map(|(through, _)| *through);
     let entries: Vec<u64> = entries.iter().map(|it| it.position).collect();
     format!(

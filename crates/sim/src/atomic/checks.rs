@@ -72,6 +72,7 @@ impl World {
         app.last = 0;
         app.begins = true;
         app.knows_of_loss = false;
+        app.transferred_to = 0;
         if is_void {
             self.violated("instance", index, "enters another instance, and nobody is told".to_owned());
         }
@@ -193,8 +194,8 @@ impl World {
         self.follow_view(index);
     }
 
-    /// The instance that a message is of, for what is told in it; what it says must be true.
-    pub(super) fn check_message(&mut self, index: usize, message: &Message<Entry>) -> u64 {
+    /// What a message says must be true.
+    pub(super) fn check_message(&mut self, index: usize, message: &Message<Entry>) {
         match message {
             Message::Row(row) => self.truth.row(row),
             Message::Report { instance, report } => {
@@ -210,7 +211,6 @@ impl World {
             }
             _ => {}
         }
-        self.processes[index].epoch().map_or(0, |(instance, _)| instance)
     }
 
     /// Who has caught up keeps what everybody keeps.
@@ -220,16 +220,18 @@ impl World {
             return;
         }
         let Some((instance, _)) = self.processes[index].epoch() else { return };
-        let Some(member) = &self.processes[index].member else { return };
+        let process = &self.processes[index];
+        let Some(member) = &process.member else { return };
         let position = member.position();
+        if position < process.app.transferred_to {
+            // What it was given has been replaced by what it is to deliver yet.
+            return;
+        }
         let expected = self.truth.history(instance, position, entries_max);
-        // Who has just joined may lack what was replaced since.
-        let newest = self.truth.history(instance, self.truth.positions(instance), entries_max);
         let through = member.history_state().map_or(0, |(through, _)| *through);
         let mine: BTreeMap<u64, Entry> = member.history().map(|it| (it.position, it.body)).collect();
-        let is_true = mine.iter().all(|(position, entry)| expected.get(position) == Some(entry));
-        let lacks = |position: &u64| !mine.contains_key(position) && newest.contains_key(position);
-        if !is_true || expected.keys().any(|it| *it > through && lacks(it)) {
+        let expected: BTreeMap<u64, Entry> = expected.into_iter().filter(|(it, _)| *it > through).collect();
+        if mine != expected {
             let mine: Vec<&u64> = mine.keys().collect();
             let expected: Vec<&u64> = expected.keys().collect();
             let what = format!("has {mine:?} at {position} in place of {expected:?}");

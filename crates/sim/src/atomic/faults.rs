@@ -122,8 +122,8 @@ impl World {
         if self.rng.chance(50) {
             self.arm(index);
         }
-        while let Some((from, instance, message)) = self.processes[index].inbox.pop_front() {
-            self.take(from, index, instance, &message);
+        while let Some((from, message)) = self.processes[index].inbox.pop_front() {
+            self.take(from, index, &message);
         }
         self.kick();
         self.done(index);

@@ -1,11 +1,12 @@
 //! One process: its member, its voter, and what its application knows.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use plainsong_proto::atomic::coordinator::{Bootstrap, Coordinator};
 use plainsong_proto::atomic::member::{Member, Phase};
+use plainsong_proto::atomic::message::Row;
 use plainsong_proto::atomic::view::Voters;
 use plainsong_proto::atomic::{EntryHeader, MemberId, Message, VoterId};
 use plainsong_proto::guid::GuidPrefix;
@@ -59,6 +60,8 @@ pub(super) struct App {
     pub(super) writers: Vec<u32>,
     /// Of which instance the last transfer was.
     pub(super) donor_instance: u64,
+    /// And the last position of who sent one.
+    pub(super) transferred_to: u64,
 }
 
 /// A process.
@@ -73,7 +76,7 @@ pub(super) struct Process {
     pub(super) coordinator: Coordinator,
     pub(super) fixed: Option<VoterId>,
     pub(super) proposal: Option<Arc<plainsong_proto::atomic::Decision>>,
-    pub(super) inbox: VecDeque<(usize, u64, Rc<Message<Entry>>)>,
+    pub(super) inbox: VecDeque<(usize, Rc<Message<Entry>>)>,
     pub(super) timer: Option<Instant>,
     pub(super) is_flush_due: bool,
     /// Entries that it ever sent.
@@ -82,6 +85,9 @@ pub(super) struct Process {
     pub(super) released: u64,
     pub(super) is_persist_due: bool,
     pub(super) app: App,
+    /// What mistakes need: rows as they were heard, and the last that was sent.
+    pub(super) rows: BTreeMap<MemberId, Row>,
+    pub(super) last_row: Option<Row>,
     pub(super) name: String,
 }
 
@@ -115,6 +121,8 @@ impl Process {
             released: 0,
             is_persist_due: false,
             app: App::default(),
+            rows: BTreeMap::new(),
+            last_row: None,
             name: format!("n{node}/{nonce:x}"),
         }
     }

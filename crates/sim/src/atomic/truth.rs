@@ -54,6 +54,8 @@ pub(super) struct Truth {
     groups: BTreeMap<u64, GroupTruth>,
     /// By writer and number: the instance in which it was written, and what was resolved before.
     written: Vec<Vec<(u64, u64, Entry)>>,
+    /// And the instance in whose order it is.
+    placed: BTreeMap<(u32, u32), u64>,
     /// Those of which it cannot be told what came of them.
     pub(super) unknown: BTreeSet<(u32, u32)>,
     is_durable: bool,
@@ -178,6 +180,12 @@ impl Truth {
     pub(super) fn held(&self, instance: u64, epoch: u64, who: MemberId) -> Option<&Vec<u64>> {
         let truth = self.groups.get(&instance)?.epochs.get(&epoch)?;
         Some(&truth.held[truth.view.rank_of(who)?])
+    }
+
+    /// How much was sent on each lane.
+    pub(super) fn sent_on(&self, instance: u64, epoch: u64) -> Vec<u64> {
+        let truth = self.groups.get(&instance).and_then(|group| group.epochs.get(&epoch));
+        truth.map_or_else(Vec::new, |it| it.sent.iter().map(|lane| lane.len() as u64).collect())
     }
 
     /// So much of each lane is on a member's disk.
@@ -337,6 +345,7 @@ impl Truth {
             truth.placed[rank] += 1;
             truth.last = (stamp, rank);
         }
+        self.placed.insert((entry.writer, entry.number), instance);
         let last = group.last_of_writer.insert(entry.writer, entry.number).unwrap_or(0);
         let written = &self.written[entry.writer as usize];
         if entry.number <= last {
@@ -345,7 +354,9 @@ impl Truth {
             return self.violated("dense", what);
         }
         let is_missing = |number: u32| {
-            let elsewhere = written.get(number as usize - 1).is_some_and(|(other, ..)| *other != instance);
+            let of = written.get(number as usize - 1).map(|(of, ..)| *of);
+            let placed = self.placed.get(&(entry.writer, number)).copied();
+            let elsewhere = [of, placed].into_iter().flatten().any(|it| it != instance);
             !elsewhere && !self.unknown.contains(&(entry.writer, number))
         };
         if (last + 1..entry.number).any(is_missing) {

@@ -77,8 +77,10 @@ impl World {
     fn can_instance_go_on(&self, instance: u64) -> bool {
         let alive = || self.processes.iter().filter(|it| it.is_alive());
         let Some(view) = self.truth.newest(instance) else { return true };
-        let is_voter =
-            |it: &Process, voter| it.voter() == Some(voter) && (!it.is_leaving || it.fixed.is_some());
+        let is_voter = |it: &Process, voter| {
+            let is_inside = it.epoch().is_none_or(|(own, _)| own == instance) && !it.is_leaving;
+            it.voter() == Some(voter) && (is_inside || it.fixed.is_some())
+        };
         let votes = view.voters.iter().filter(|voter| alive().any(|it| is_voter(it, **voter))).count();
         let is_there = |id: MemberId| {
             alive().any(|it| !it.is_leaving && it.member.as_ref().is_some_and(|it| it.id() == id))

@@ -28,7 +28,6 @@ pub(super) enum Event {
     Message {
         from: usize,
         to: usize,
-        instance: u64,
         message: Rc<Message<Entry>>,
     },
     Lane {
@@ -205,7 +204,7 @@ impl World {
                     self.start(node);
                 }
             }
-            Event::Message { from, to, instance, message } => self.arrive(from, to, instance, message),
+            Event::Message { from, to, message } => self.arrive(from, to, message),
             Event::Lane { from, to } => self.on_lane(from, to),
             Event::Timer { process } => self.on_timer(process),
             Event::Flush { process } => self.on_flush(process),
@@ -248,6 +247,11 @@ impl World {
         self.note(&[1, index as u64], || format!("p{index} {name} starts"));
         process.app.writers = (0..2).map(|_| self.truth.new_writer()).collect();
         process.app.begins = true;
+        if let (Some(member), Some(mistake)) =
+            (&mut process.member, self.mistake.and_then(Mistake::of_member))
+        {
+            member.err(mistake);
+        }
         self.processes.push(process);
         self.streams.push(BTreeMap::new());
         for other in 0..index {
@@ -365,16 +369,24 @@ impl World {
     // ---- messages ----
 
     pub(super) fn send(&mut self, from: usize, destination: Destination, message: Message<Entry>) {
-        let instance = self.check_message(from, &message);
-        let targets: Vec<usize> = (0..self.processes.len())
-            .filter(|&to| self.processes[to].is_alive() && self.is_meant(from, to, destination))
-            .collect();
+        self.check_message(from, &message);
         self.trace.record(self.at, &[3, from as u64], || {
             format!("p{from} sends {} {}", whom(destination), brief(&message))
         });
+        if self.mistake == Some(Mistake::AckAfterFreeze)
+            && let Message::Row(row) = &message
+        {
+            self.processes[from].last_row = Some(row.clone());
+        }
+        self.carry_to_all(from, destination, message);
+    }
+
+    pub(super) fn carry_to_all(&mut self, from: usize, destination: Destination, message: Message<Entry>) {
         let message = Rc::new(message);
-        for to in targets {
-            self.carry(from, to, instance, &message);
+        for to in 0..self.processes.len() {
+            if self.processes[to].is_alive() && self.is_meant(from, to, destination) {
+                self.carry(from, to, &message);
+            }
         }
     }
 
@@ -393,8 +405,8 @@ impl World {
         }
     }
 
-    fn carry(&mut self, from: usize, to: usize, instance: u64, message: &Rc<Message<Entry>>) {
-        let event = Event::Message { from, to, instance, message: Rc::clone(message) };
+    fn carry(&mut self, from: usize, to: usize, message: &Rc<Message<Entry>>) {
+        let event = Event::Message { from, to, message: Rc::clone(message) };
         if from == to {
             // Between member and voter of one process.
             self.schedule(Duration(0), event);
@@ -413,22 +425,22 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, from: usize, to: usize, instance: u64, message: Rc<Message<Entry>>) {
+    fn arrive(&mut self, from: usize, to: usize, message: Rc<Message<Entry>>) {
         match self.processes[to].state {
             State::Dead => return,
             State::Paused => {
                 let inbox = &mut self.processes[to].inbox;
                 if inbox.len() < 300 {
-                    inbox.push_back((from, instance, message));
+                    inbox.push_back((from, message));
                 }
                 return;
             }
             State::Runs => {}
         }
-        self.take(from, to, instance, &message);
+        self.take(from, to, &message);
     }
 
-    pub(super) fn take(&mut self, from: usize, to: usize, instance: u64, message: &Message<Entry>) {
+    pub(super) fn take(&mut self, from: usize, to: usize, message: &Message<Entry>) {
         self.trace.record(self.at, &[4, to as u64, from as u64], || {
             format!("p{to} hears p{from} {}", brief(message))
         });
@@ -437,9 +449,9 @@ impl World {
         if process.votes() {
             process.coordinator.on_message(self.at, &message, &mut self.proposals);
         }
-        // A group that is told of by its state is the one that this state is of.
-        if let Message::Transfer(_) = &message {
-            process.app.donor_instance = instance;
+        if let Message::Transfer(part) = &message {
+            process.app.donor_instance = part.instance;
+            process.app.transferred_to = process.app.transferred_to.max(part.position);
         }
         if let Some(member) = &mut process.member {
             member.on_message(self.at, message);
