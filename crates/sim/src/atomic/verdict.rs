@@ -77,6 +77,14 @@ impl World {
     fn can_instance_go_on(&self, instance: u64) -> bool {
         let alive = || self.processes.iter().filter(|it| it.is_alive());
         let Some(view) = self.truth.newest(instance) else { return true };
+        // What was decided may be known to nobody who is left.
+        let knows = |it: &Process| {
+            it.epoch() == Some((instance, view.epoch))
+                || it.coordinator.view().is_some_and(|it| **it == *view)
+        };
+        if self.plan.config.voters == Voters::Members && !alive().any(knows) {
+            return false;
+        }
         let is_voter = |it: &Process, voter| {
             let is_inside = it.epoch().is_none_or(|(own, _)| own == instance) && !it.is_leaving;
             it.voter() == Some(voter) && (is_inside || it.fixed.is_some())

@@ -17,8 +17,8 @@ pub(super) struct Joining {
     due: Instant,
     /// The newest that is known, of which it is no member.
     view: Option<Arc<View>>,
-    /// Members whose rows arrive, and where they are.
-    heard: BTreeMap<MemberId, (Instant, u64)>,
+    /// Members whose rows arrive, in which group, and where they are.
+    heard: BTreeMap<MemberId, (Instant, u64, u64)>,
     /// Others who would join.
     others: BTreeMap<MemberId, Instant>,
     fetch_due: Instant,
@@ -50,7 +50,7 @@ impl Joining {
 
     pub(super) fn heard(&mut self, now: Instant, row: &Row) {
         if self.heard.len() < 2 * MEMBERS_MAX || self.heard.contains_key(&row.from) {
-            self.heard.insert(row.from, (now, row.position));
+            self.heard.insert(row.from, (now, row.instance, row.position));
         }
     }
 
@@ -65,8 +65,8 @@ impl Joining {
         }
     }
 
-    fn is_heard(&self, now: Instant, id: MemberId, lease: Duration) -> bool {
-        self.heard.get(&id).is_some_and(|(heard, _)| now.since(*heard) < lease)
+    fn is_heard(&self, now: Instant, id: MemberId, instance: u64, lease: Duration) -> bool {
+        self.heard.get(&id).is_some_and(|(heard, of, _)| *of == instance && now.since(*heard) < lease)
     }
 }
 
@@ -99,12 +99,12 @@ impl<B: Body> Member<B> {
 
     fn forget_silent(&mut self, now: Instant) {
         let lease = self.config.lease;
-        self.joining.heard.retain(|_, (heard, _)| now.since(*heard) < lease);
+        self.joining.heard.retain(|_, (heard, ..)| now.since(*heard) < lease);
         self.joining.others.retain(|_, heard| now.since(*heard) < lease);
         // A group of which nobody is heard may have ended.
         let joining = &mut self.joining;
         if let Some(view) = &joining.view
-            && view.members.iter().all(|it| !joining.heard.contains_key(&it.id))
+            && !view.members.iter().any(|it| joining.is_heard(now, it.id, view.instance, lease))
             && now.since(joining.since) >= Duration(lease.0 * 4)
         {
             joining.view = None;
@@ -115,8 +115,10 @@ impl<B: Body> Member<B> {
     /// Whether it has nearly all of what it needs, and hears those whose entries it will need.
     fn is_ready(&self, now: Instant) -> bool {
         let Some(view) = &self.joining.view else { return true };
-        let hears_all = view.members.iter().all(|it| self.joining.is_heard(now, it.id, self.config.lease));
-        let ahead = self.joining.heard.values().map(|(_, position)| *position).max().unwrap_or(0);
+        let hears_all =
+            view.members.iter().all(|it| self.joining.is_heard(now, it.id, view.instance, self.config.lease));
+        let here = self.joining.heard.values().filter(|(_, of, _)| *of == view.instance);
+        let ahead = here.map(|(.., position)| *position).max().unwrap_or(0);
         let has_most =
             !self.config.keeps_history || ahead <= self.have.saturating_add(JOIN_ENTRIES_MAX as u64);
         hears_all && has_most
