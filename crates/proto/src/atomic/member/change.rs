@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::atomic::epoch::Epoch;
 use crate::atomic::member::join::Joining;
-use crate::atomic::member::{Member, Phase};
+use crate::atomic::member::{Member, Phase, Renounced};
 use crate::atomic::message::Message;
 use crate::atomic::view::{Decision, Ranks, Report, View};
 use crate::atomic::{Action, Body, Destination, MemberId, Status};
@@ -315,7 +315,7 @@ impl<B: Body> Member<B> {
             let delivered = epoch.own_delivered();
             let left = epoch.view.instance;
             let uncut: Vec<B> = epoch.into_uncut(delivered).collect();
-            self.renounced = Some((left, uncut.len()));
+            self.renounced = Some(Renounced { instance: left, have: self.have, unsettled: uncut.len() });
             uncut.into_iter().rev().for_each(|body| self.unsent.push_front(body));
         }
         self.window.clear();
@@ -334,17 +334,26 @@ impl<B: Body> Member<B> {
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
         self.instance = instance;
-        if let Some((left, count)) = self.renounced
-            && left == instance
-        {
-            // Back in it, to send them again might do it twice.
-            self.renounced = None;
-            self.unsent.drain(..count.min(self.unsent.len()));
-            self.actions.push_back(Action::Unknown(count as u64));
-        }
         self.have = 0;
         self.was_member = false;
         self.history.clear();
         self.decisions.clear();
+        if let Some(renounced) = self.renounced.filter(|it| it.instance == instance) {
+            self.renounced = None;
+            self.return_to(renounced);
+        }
+    }
+
+    /// Back in a group: what was sent in it may have been delivered, and to send it again might do it twice.
+    fn return_to(&mut self, renounced: Renounced) {
+        let count = renounced.unsettled.min(self.unsent.len());
+        self.unsent.drain(..count);
+        if count > 0 {
+            self.actions.push_back(Action::Unknown(count as u64));
+        }
+        if !self.config.keeps_history {
+            self.have = renounced.have;
+            self.was_member = true;
+        }
     }
 }

@@ -110,9 +110,8 @@ pub struct Member<B> {
     have: u64,
     /// Of which group; 0 before the first.
     instance: u64,
-    /// A group that was left for an older one, and so many entries that it may have delivered: they are to be
-    /// sent in the older one.
-    renounced: Option<(u64, usize)>,
+    /// A group that was left for an older one.
+    renounced: Option<Renounced>,
     /// Whether everything up to the beginning of the epoch was.
     caught_up: bool,
     /// It has been a member of the group before: what it misses since is missing.
@@ -141,6 +140,16 @@ pub struct Member<B> {
     actions: VecDeque<Action<B>>,
     #[cfg(feature = "mistakes")]
     mistake: Option<crate::atomic::mistake::Mistake>,
+}
+
+/// A group that was left for an older one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Renounced {
+    instance: u64,
+    /// Everything up to this position was given to readers.
+    have: u64,
+    /// So many entries it may have delivered, which are to be sent in the older group.
+    unsettled: usize,
 }
 
 /// Entries of one lane of an epoch that this member does not know yet.
