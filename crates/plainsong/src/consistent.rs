@@ -1,6 +1,6 @@
 //! QoS that an entity may have.
 
-use plainsong_proto::qos::{EntityKind, Inconsistent, QosSet, consistent, consistent_in_group};
+use plainsong_proto::qos::{Durability, EntityKind, Inconsistent, QosSet, consistent, consistent_in_group};
 
 use crate::error::{BadParameter, Error, Result};
 
@@ -17,9 +17,9 @@ pub(crate) fn check_announced_qos(
     describe: impl Fn() -> String,
 ) -> Result<()> {
     consistent_in_group(qos, before).map_err(|inconsistent| refusal(inconsistent, describe()))?;
-    // Nothing carries the samples of an ATOMIC topic yet. An EVENTUAL entity instead would break the promise.
-    if qos.is_atomic() {
-        let what = "CONSISTENCY ATOMIC is not supported yet: set it to EVENTUAL";
+    if qos.is_atomic() && qos.durability > Durability::TransientLocal {
+        let what = "DURABILITY TRANSIENT and PERSISTENT with CONSISTENCY ATOMIC are not supported yet: use \
+                    TRANSIENT_LOCAL";
         return Err(Error::Unsupported { entity: describe(), what });
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::task::Waker;
 
 use plainsong_proto::cdr::DdsType;
@@ -25,6 +25,7 @@ use plainsong_proto::status::{
 use plainsong_proto::time::{Duration, Now};
 use plainsong_proto::type_support::{self, TypeSupport};
 
+use crate::atomic::{GroupSlot, LocalReader};
 use crate::base::locks::lock;
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore, WaitSet};
@@ -75,6 +76,8 @@ pub(crate) struct ReaderInner {
     pub(crate) takes_turns: bool,
     /// What is announced of the filter of a content-filtered topic, and its revision.
     content_filter: Mutex<Option<(u64, ContentFilter)>>,
+    /// CONSISTENCY ATOMIC: the group that brings its samples, once it is enabled.
+    agreed: OnceLock<Arc<GroupSlot>>,
 }
 
 thread_local! {
@@ -200,6 +203,16 @@ macro_rules! untyped_operations {
         /// [`Error::Timeout`], [`Error::NotEnabled`].
         pub fn wait_for_historical_data(&self, timeout: impl Into<Duration>) -> Result<()> {
             self.inner().wait_for_historical_data(timeout.into())
+        }
+
+        /// With CONSISTENCY ATOMIC: waits until everything that was delivered anywhere before the call, or
+        /// whose writers were told so, is delivered to this reader. Reading after that is linearizable.
+        ///
+        /// # Errors
+        /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::PreconditionNotMet`] with EVENTUAL
+        /// consistency; [`Error::LeftGroup`] where the participant is no member any more.
+        pub fn sync(&self, timeout: impl Into<Duration>) -> Result<()> {
+            self.inner().sync(timeout.into())
         }
 
         /// Samples that arrived but could not be decoded as the reader's type, and were discarded. They count
@@ -346,6 +359,7 @@ impl ReaderInner {
             in_group,
             takes_turns: in_group && presentation.ordered_access,
             content_filter: Mutex::new(None),
+            agreed: OnceLock::new(),
             subscriber,
         }))
     }
@@ -362,6 +376,9 @@ impl ReaderInner {
         // Taken out of its cell, so that a listener called meanwhile can take too.
         let mut cached = SCRATCH.take();
         let filled = self.access(|reader, now| reader.fetch(now, fetch, &mut cached));
+        if let Some(group) = self.agreed.get() {
+            group.offer_backlog();
+        }
         if let Some(shared) = shared
             && cached.is_empty()
         {
@@ -389,6 +406,9 @@ impl ReaderInner {
         }
         participant.router.add_reader(self.guid.entity, Arc::downgrade(self));
         slot.insert_reader(&self.slot);
+        if self.slot.is_agreed {
+            self.join()?;
+        }
         let endpoint = self.topic.endpoint(
             self.guid,
             self.slot.look(|reader| reader.qos().clone()),
@@ -400,6 +420,25 @@ impl ReaderInner {
             control.add_endpoint(now, LocalEndpoint { content_filter, ..endpoint }, out)
         })
         .map_err(|error| OutOfResources::from(error).into())
+    }
+
+    /// Joins the group of the topic.
+    fn join(&self) -> Result<()> {
+        let qos = self.slot.look(|reader| reader.qos().clone());
+        let partition = qos.partition.first().cloned().unwrap_or_default();
+        let group = self.subscriber.participant.join_group(&self.topic.name, &partition)?;
+        let is_durable = qos.durability >= Durability::TransientLocal;
+        group.add_reader(LocalReader { slot: Arc::clone(&self.slot), is_durable });
+        // It is enabled once, so that the cell is still empty.
+        let _ = self.agreed.set(group);
+        Ok(())
+    }
+
+    fn sync(&self, timeout: Duration) -> Result<()> {
+        self.core.check_enabled(|| self.describe())?;
+        let group =
+            self.agreed.get().ok_or_else(|| PreconditionNotMet::Eventual { entity: self.describe() })?;
+        group.sync(timeout, &|| self.describe(), &|| self.core.check_enabled(|| self.describe()))
     }
 
     /// Enables a reader that discovery does not know of.
@@ -694,6 +733,11 @@ impl ReaderInner {
         if self.core.is_enabled() {
             trace::endpoint_deleted(self.guid, &self.topic.name);
             participant.router.remove(self.guid.entity);
+            if let Some(group) = self.agreed.get()
+                && group.remove_reader(self.guid.entity)
+            {
+                participant.leave_group(group);
+            }
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_reader(self.guid.entity);
         }

@@ -1,5 +1,6 @@
 //! Typed writers (DCPS 1.4 §2.2.2.4.2). `write` serializes, records and sends on the caller's thread.
 
+mod agreed;
 mod delivery;
 mod errors;
 mod loan;
@@ -8,8 +9,8 @@ mod waiting;
 
 use std::any::TypeId;
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 pub use delivery::{Delivery, ParticipantDelivery};
@@ -30,11 +31,12 @@ use plainsong_proto::type_support::{self, TypeSupport};
 pub use plainsong_proto::writer::ReaderBehind;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig};
 
+use crate::atomic::GroupSlot;
 use crate::base::{clock, trace};
 use crate::condition::{Condition, HasCore};
 use crate::consistent::{check_announced_qos, check_qos};
 use crate::entity::{EntityCore, ListenerSlot, endpoint_inner, endpoint_operations, key_value};
-use crate::error::{BadParameter, Error, OutOfResources, Result};
+use crate::error::{Error, OutOfResources, Result};
 use crate::group::{Member, announced_qos};
 use crate::keys;
 use crate::listener::DataWriterListener;
@@ -80,6 +82,10 @@ pub(crate) struct WriterInner {
     /// Finds the key of encoded samples.
     key: KeyFunction,
     max_blocking_time: Duration,
+    /// CONSISTENCY ATOMIC.
+    is_atomic: bool,
+    /// Then the group to which it writes, once it is enabled.
+    agreed: OnceLock<Arc<GroupSlot>>,
 }
 
 impl<T: DdsType> DataWriter<T> {
@@ -311,7 +317,7 @@ impl<T: DdsType> DataWriter<T> {
                 return Ok(payload);
             }
             if usual_bytes >= LOAN_SHARED_BYTES_MIN
-                && self.inner.slot.look(Writer::shares_memory)
+                && self.inner.shares_memory()
                 && let Some(payload) = self.serialize_shared(sample, usual_bytes)?
             {
                 return Ok(payload);
@@ -344,10 +350,24 @@ macro_rules! untyped_operations {
         /// of them. Where none is matched, it succeeds at once. A process that ends without it takes with it
         /// what readers still miss.
         ///
+        /// With CONSISTENCY ATOMIC it waits until all of that is delivered in the agreed order, here and so
+        /// to all members of the group.
+        ///
         /// # Errors
         /// [`Error::Timeout`], [`Error::NotEnabled`].
         pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
             self.inner().wait_for_acknowledgments(timeout.into())
+        }
+
+        /// With CONSISTENCY ATOMIC: waits until everything that was delivered anywhere before the call, or
+        /// whose writers were told so, is delivered to the readers of this participant; and at first until
+        /// this participant is a member of its group.
+        ///
+        /// # Errors
+        /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::PreconditionNotMet`] with EVENTUAL
+        /// consistency; [`Error::LeftGroup`] where the participant is no member any more.
+        pub fn sync(&self, timeout: impl Into<Duration>) -> Result<()> {
+            self.inner().sync(timeout.into())
         }
 
         /// Sends samples that wait for others to share a datagram with: in a flow of writes, or because
@@ -496,6 +516,7 @@ impl WriterInner {
         let max_blocking_time = qos.reliability.max_blocking_time;
         let is_grouped = qos.presentation.access_scope == AccessScope::Group;
         let group = is_grouped.then(|| Arc::clone(&publisher.numbering));
+        let is_atomic = qos.is_atomic();
         let limits = participant.config().writer_limits();
         let content_filter = Some(Arc::clone(&ty).filter_function());
         let writer = Writer::new(WriterConfig { guid, keyed, qos, limits, content_filter, group });
@@ -513,6 +534,8 @@ impl WriterInner {
             key: Arc::clone(&ty).key_function(keys::fingerprint_of),
             ty,
             max_blocking_time,
+            is_atomic,
+            agreed: OnceLock::new(),
             publisher,
         }))
     }
@@ -529,6 +552,9 @@ impl WriterInner {
         self.publisher.numbering.add_writer(self.guid.entity);
         participant.router.add_writer(self.guid.entity, Arc::downgrade(self));
         slot.insert_writer(&self.slot);
+        if self.is_atomic {
+            self.join()?;
+        }
         let endpoint = self.topic.endpoint(
             self.guid,
             self.slot.look(|writer| writer.qos().clone()),
@@ -572,6 +598,9 @@ impl WriterInner {
         timestamp: Option<Time>,
         patience: Option<Duration>,
     ) -> Result<bool> {
+        if self.is_atomic {
+            return self.write_agreed(kind, key, payload, timestamp, patience);
+        }
         let (mut deadline, mut probe, mut is_last_try) = (None, None, false);
         let mut lacks_key = false;
         loop {
@@ -617,7 +646,12 @@ impl WriterInner {
 
     /// Something happened to the writer: `None` is progress without a status.
     pub(crate) fn on_event(self: &Arc<Self>, kind: Option<StatusKind>) {
-        let Some(kind) = kind else { return self.core.wake_waiters() };
+        let Some(kind) = kind else {
+            if let Some(group) = self.agreed.get() {
+                group.offer_backlog();
+            }
+            return self.core.wake_waiters();
+        };
         self.trace(kind);
         let listener = self.listener_of(kind);
         self.core.raise(kind);
@@ -705,19 +739,12 @@ impl WriterInner {
             self.slot.with(slot, |writer, now, out| writer.flush(now, out));
             trace::endpoint_deleted(self.guid, &self.topic.name);
             participant.router.remove(self.guid.entity);
+            self.leave();
             slot.control(|control, now, out| control.remove_endpoint(now, self.guid, out));
             slot.remove_writer(self.guid.entity);
             self.publisher.numbering.remove_writer(self.guid.entity);
             participant.note_manual_writers();
         }
-    }
-
-    /// Refuses a source timestamp that would arrive as another.
-    fn check_timestamp(&self, timestamp: Time) -> Result<()> {
-        if timestamp.is_on_wire() {
-            return Ok(());
-        }
-        Err(BadParameter::TimestampRange { entity: self.describe(), timestamp }.into())
     }
 }
 

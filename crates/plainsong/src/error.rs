@@ -103,6 +103,15 @@ pub enum Error {
         /// The readers whose acknowledgements would make room, the slowest first.
         behind: Vec<ReaderBehind>,
     },
+    /// The participant is no member of the group of an ATOMIC topic any more: it had something else than most
+    /// others, or is being deleted.
+    #[error(
+        "{entity}: this participant has left the group of the topic; delete the endpoints of the topic and make new ones to join it again"
+    )]
+    LeftGroup {
+        /// The writer or reader.
+        entity: String,
+    },
     /// The sample cannot be serialized (a bound is exceeded, for example).
     #[error("a sample of topic '{topic}' cannot be serialized: {source}")]
     Serialization {
@@ -156,6 +165,8 @@ pub enum WaitedFor {
     Condition,
     /// A topic that others have.
     Topic,
+    /// The group of a topic with CONSISTENCY ATOMIC.
+    Group,
 }
 
 /// What is wrong with an argument (DCPS `BAD_PARAMETER`).
@@ -302,6 +313,12 @@ impl BadParameter {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PreconditionNotMet {
+    /// The entity has EVENTUAL consistency, and so no group.
+    #[error("{entity} has CONSISTENCY EVENTUAL: there is no agreed order to wait for")]
+    Eventual {
+        /// The writer or reader.
+        entity: String,
+    },
     /// The participant has a topic, content-filtered topic or multi-topic of that name.
     #[error(
         "the participant has a topic, content-filtered topic or multi-topic of the name '{name}': choose another name"

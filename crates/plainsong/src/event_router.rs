@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock, RwLock, Weak};
 use std::task::Waker;
 
 use plainsong_proto::guid::{EntityId, Guid};
-use plainsong_proto::outbox::Event;
+use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::status::StatusKind;
 
+use crate::atomic::{GroupSlot, OnAtomicEvent};
 use crate::base::locks::{read, write};
 use crate::base::trace;
 use crate::data_reader::ReaderInner;
@@ -29,6 +30,7 @@ pub(crate) struct Router {
     on_mismatch: RwLock<Option<OnMismatch>>,
     on_undecodable: RwLock<Option<OnUndecodable>>,
     pub(crate) on_unresponsive: RwLock<Option<OnUnresponsive>>,
+    pub(crate) on_atomic_event: RwLock<Option<OnAtomicEvent>>,
 }
 
 /// Called with a remote participant and whether it is there.
@@ -37,6 +39,7 @@ type OnParticipant = Arc<dyn Fn(Guid, bool) + Send + Sync>;
 enum Endpoint {
     Writer(Weak<WriterInner>),
     Reader(Weak<ReaderInner>),
+    Group(Weak<GroupSlot>),
 }
 
 /// What was there is dropped when the lock is released: that may run code of the application.
@@ -49,6 +52,7 @@ pub(crate) fn replace<T>(slot: &RwLock<Option<T>>, callback: T) {
 enum Found {
     Writer(Arc<WriterInner>),
     Reader(Arc<ReaderInner>),
+    Group(Arc<GroupSlot>),
 }
 
 impl Router {
@@ -61,6 +65,7 @@ impl Router {
             on_mismatch: RwLock::new(None),
             on_undecodable: RwLock::new(None),
             on_unresponsive: RwLock::new(None),
+            on_atomic_event: RwLock::new(None),
         }
     }
 
@@ -70,6 +75,15 @@ impl Router {
 
     pub(crate) fn add_reader(&self, id: EntityId, reader: Weak<ReaderInner>) {
         self.edit(|endpoints| endpoints.insert(id, Endpoint::Reader(reader)));
+    }
+
+    pub(crate) fn add_group(&self, group: &Arc<GroupSlot>) {
+        let endpoints = group.endpoints();
+        self.edit(|known| known.extend(endpoints.map(|id| (id, Endpoint::Group(Arc::downgrade(group))))));
+    }
+
+    pub(crate) fn remove_group(&self, group: &GroupSlot) {
+        self.edit(|known| group.endpoints().iter().for_each(|id| drop(known.remove(id))));
     }
 
     pub(crate) fn remove(&self, id: EntityId) {
@@ -93,6 +107,7 @@ impl Router {
         match read(&self.endpoints).get(&id)? {
             Endpoint::Writer(writer) => writer.upgrade().map(Found::Writer),
             Endpoint::Reader(reader) => reader.upgrade().map(Found::Reader),
+            Endpoint::Group(group) => group.upgrade().map(Found::Group),
         }
     }
 
@@ -114,16 +129,40 @@ impl Router {
         }
     }
 
+    /// Tells what happened to a member of a group.
+    fn tell_of(&self, group: &GroupSlot) {
+        if !group.has_events() {
+            return;
+        }
+        let callback = read(&self.on_atomic_event).clone();
+        for event in group.take_events() {
+            if let Some(callback) = &callback {
+                callback(&group.name.topic, event);
+            }
+        }
+    }
+
     fn report(&self, id: EntityId, kind: Option<StatusKind>) {
         match (self.find(id), kind) {
             (Some(Found::Writer(writer)), kind) => writer.on_event(kind),
             (Some(Found::Reader(reader)), Some(kind)) => reader.on_event(kind),
+            (Some(Found::Group(group)), Some(StatusKind::DataAvailable)) => {
+                group.receive();
+                self.tell_of(&group);
+            }
             _ => {}
         }
     }
 }
 
 impl EventSink for Router {
+    fn fire(&self, entity: EntityId, out: &mut Outbox) {
+        if let Some(Found::Group(group)) = self.find(entity) {
+            group.fire(out);
+            self.tell_of(&group);
+        }
+    }
+
     fn wake_waiters(&self, event: &Event, tasks: &mut Vec<Waker>) -> bool {
         match event {
             Event::Progress { endpoint } => {
@@ -134,12 +173,16 @@ impl EventSink for Router {
             }
             Event::DataAvailable { reader } => match self.find(*reader) {
                 Some(Found::Reader(reader)) => reader.wake_on_data(tasks),
+                Some(Found::Group(group)) => {
+                    group.receive();
+                    !group.has_events()
+                }
                 _ => true,
             },
             Event::Status { endpoint, kind } => match self.find(endpoint.entity) {
                 Some(Found::Writer(writer)) => writer.wake_on_status(*kind, tasks),
                 Some(Found::Reader(reader)) => reader.wake_on_status(*kind, tasks),
-                None => true,
+                Some(Found::Group(_)) | None => true,
             },
             _ => false,
         }

@@ -43,6 +43,7 @@ pub mod __private {
 
 mod asynchronous;
 mod at_fork;
+pub mod atomic;
 mod base;
 pub mod builtin_topics;
 pub mod cdr;

@@ -17,6 +17,7 @@ use plainsong_proto::time::Time;
 use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::at_fork;
+use crate::atomic::{AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
@@ -29,7 +30,7 @@ use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
 use crate::domain::{Domain, EventSink, InterfaceReport};
 use crate::entity::EntityCore;
-use crate::error::{BadParameter, Error, PreconditionNotMet, Result};
+use crate::error::{BadParameter, Error, OutOfResources, PreconditionNotMet, Result};
 use crate::event_router::{self, Router};
 use crate::listener::DomainParticipantListener;
 use crate::multi_topic::{Constituent, MultiTopic};
@@ -75,6 +76,8 @@ pub(crate) struct ParticipantInner {
     pub(crate) groups: Mutex<Groups>,
     pub(crate) defaults: Mutex<DefaultQos>,
     builtin: Mutex<Weak<Builtin>>,
+    /// Groups of topics with CONSISTENCY ATOMIC.
+    atomic_groups: Mutex<BTreeMap<Name, Arc<GroupSlot>>>,
     next_entity_key: AtomicU32,
     /// Some writer is MANUAL_BY_PARTICIPANT: every write asserts the participant.
     has_manual_writers: AtomicBool,
@@ -184,6 +187,7 @@ impl DomainParticipantFactory {
             groups: Mutex::default(),
             defaults: Mutex::default(),
             builtin: Mutex::default(),
+            atomic_groups: Mutex::default(),
             next_entity_key: AtomicU32::new(1),
             has_manual_writers: AtomicBool::new(false),
         });
@@ -373,6 +377,20 @@ impl DomainParticipant {
         event_router::replace(&self.inner.router.on_participant, callback);
     }
 
+    /// Calls `callback` with the topic and what happened to this participant as a member of its group: of
+    /// topics with CONSISTENCY ATOMIC.
+    pub fn on_atomic_event(&self, callback: impl Fn(&str, AtomicEvent) + Send + Sync + 'static) {
+        event_router::replace(&self.inner.router.on_atomic_event, Arc::new(callback) as OnAtomicEvent);
+    }
+
+    /// The groups of topics with CONSISTENCY ATOMIC of which it is a member: who else is, and how far each
+    /// is.
+    #[must_use]
+    pub fn atomic_groups(&self) -> Vec<AtomicGroup> {
+        let groups: Vec<_> = lock(&self.inner.atomic_groups).values().cloned().collect();
+        groups.iter().map(|group| group.look()).collect()
+    }
+
     /// Asserts the liveliness of all its MANUAL_BY_PARTICIPANT writers.
     ///
     /// # Errors
@@ -522,6 +540,30 @@ impl ParticipantInner {
         }
     }
 
+    /// The group of a topic in a partition, which is joined if it was not.
+    pub(crate) fn join_group(&self, topic: &str, partition: &str) -> Result<Arc<GroupSlot>> {
+        let name = Name { topic: topic.to_owned(), partition: partition.to_owned() };
+        let slot = self.slot()?;
+        let mut groups = lock(&self.atomic_groups);
+        if let Some(known) = groups.get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let limits = (self.config.writer_limits(), self.config.reader_limits());
+        let group = GroupSlot::open(name.clone(), slot, || self.next_entity_key(), limits);
+        groups.insert(name, Arc::clone(&group));
+        drop(groups);
+        self.router.add_group(&group);
+        group.announce().map_err(OutOfResources::from)?;
+        Ok(group)
+    }
+
+    /// The last endpoint that used a group is gone.
+    pub(crate) fn leave_group(&self, group: &Arc<GroupSlot>) {
+        lock(&self.atomic_groups).retain(|_, it| !Arc::ptr_eq(it, group));
+        group.leave();
+        self.router.remove_group(group);
+    }
+
     pub(crate) fn builtin(&self) -> Option<Arc<Builtin>> {
         lock(&self.builtin).upgrade()
     }
@@ -605,6 +647,8 @@ impl ParticipantInner {
             return self.check_exists();
         }
         if let Some(slot) = self.slot.get() {
+            let groups = std::mem::take(&mut *lock(&self.atomic_groups));
+            groups.values().for_each(|group| group.leave());
             trace::participant_deleted(self.guid_prefix.participant());
             self.domain.remove_participant(slot);
         }

@@ -7,7 +7,7 @@ use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::COPIED_BYTES_MAX;
 use plainsong_proto::reader::{CachedSample, rank_together};
-pub use plainsong_proto::sample_info::{InstanceState, SampleInfo, SampleState, ViewState};
+pub use plainsong_proto::sample_info::{Agreed, InstanceState, SampleInfo, SampleState, ViewState};
 
 use crate::base::large_stack::on_fitting_stack;
 
@@ -223,6 +223,7 @@ mod tests {
             instance_handle: InstanceHandle::NIL,
             publication_handle: InstanceHandle::NIL,
             valid_data,
+            agreed: Agreed::default(),
         };
         CachedSample { info, id: 0, payload }
     }

@@ -366,29 +366,22 @@ fn what_is_not_honoured_is_told() {
     assert_eq!(sample.data.unwrap().x, 2.0);
 }
 
-/// Until something carries it, ATOMIC is refused, and nothing less is made of it.
 #[test]
-fn what_is_atomic_is_refused_for_now_and_what_contradicts_it_by_name() {
+fn what_contradicts_atomic_is_refused_by_name_and_what_is_not_carried_out_too() {
     let one = participant(fresh_domain());
     let atomic = || QosSet::default().consistency(ConsistencyKind::Atomic);
     let topic = one.create_topic::<Point>("Agreed", atomic()).unwrap();
     assert!(topic.qos().is_atomic() && topic.qos().is_reliable());
-    let publisher = one.create_publisher(QosSet::default()).unwrap();
     let subscriber = one.create_subscriber(QosSet::default()).unwrap();
-    let mut of_topic = QosSet::writer();
-    Publisher::copy_from_topic_qos(&mut of_topic, &topic.qos());
-    let refused = publisher.create_writer(&topic, of_topic).err().unwrap();
+    let mut of_topic = QosSet::reader();
+    Subscriber::copy_from_topic_qos(&mut of_topic, &topic.qos());
+    assert!(subscriber.create_reader(&topic, of_topic).unwrap().qos().is_atomic());
+    let persistent = atomic().durability(Durability::Persistent);
+    let refused = subscriber.create_reader(&topic, persistent).err().unwrap();
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
-    let reason = "CONSISTENCY ATOMIC is not supported yet: set it to EVENTUAL";
-    assert_eq!(refused.to_string(), format!("the writer of topic 'Agreed': {reason}"));
-    let refused = subscriber.create_reader(&topic, atomic()).err().unwrap();
-    assert_eq!(refused.to_string(), format!("the reader of topic 'Agreed': {reason}"));
-    // Nor does one become ATOMIC before it is enabled.
-    let disabled = QosSet::default().entity_factory(EntityFactory { autoenable_created_entities: false });
-    let later = one.create_publisher(disabled).unwrap();
-    let writer = later.create_writer(&topic, QosSet::writer()).unwrap();
-    assert!(matches!(writer.set_qos(atomic()), Err(Error::Unsupported { .. })));
-    assert!(!writer.qos().is_atomic());
+    let reason = "use TRANSIENT_LOCAL";
+    assert!(refused.to_string().starts_with("the reader of topic 'Agreed': DURABILITY"), "{refused}");
+    assert!(refused.to_string().ends_with(reason), "{refused}");
     // What contradicts it is refused as such.
     let refused = subscriber.create_reader(&topic, atomic().best_effort()).err().unwrap();
     assert!(refused.to_string().contains("of the reader of topic 'Agreed': RELIABILITY: "), "{refused}");

@@ -114,6 +114,12 @@ impl EntityId {
         self.kind() & 0xc0 == 0xc0
     }
 
+    /// Whether the two top bits of the kind say that it is one of a vendor's own.
+    #[must_use]
+    pub const fn is_vendor_specific(self) -> bool {
+        self.kind() & 0xc0 == 0x40
+    }
+
     /// Whether this names a writer, user or built-in.
     #[must_use]
     pub const fn is_writer(self) -> bool {

@@ -188,3 +188,45 @@ impl Default for ReaderLimits {
         }
     }
 }
+
+/// Bounds and timing of a member of a group of an ATOMIC topic.
+#[derive(Clone, Debug)]
+pub struct GroupLimits {
+    /// A member that is not heard for so long is suspected: the others stop, and go on without it.
+    pub lease: Duration,
+    /// So is one that receives nothing new for so long, although there is something.
+    pub stuck: Duration,
+    /// Who finds no group for so long makes one.
+    pub birth: Duration,
+    /// Entries of a member at most that not all members have delivered: then writing waits.
+    pub window_entries: usize,
+    /// And their octets; one entry is always admitted.
+    pub window_bytes: usize,
+    /// Entries at most that a member keeps for those who join later.
+    pub history_entries_max: usize,
+    /// How long a member that leaves waits for the others to go on.
+    pub leave_within: Duration,
+    /// And stays after that, to tell how its last epoch ended to who has not heard.
+    pub linger: Duration,
+    /// Messages of a member that wait to be sent; the first of more is lost.
+    pub messages_max: i32,
+}
+
+impl Default for GroupLimits {
+    fn default() -> Self {
+        Self {
+            // Ten rows of a member that has nothing to say.
+            lease: Duration::from_millis(500),
+            stuck: Duration::from_secs(2),
+            // Participants of a host find one another in less.
+            birth: Duration::from_millis(300),
+            window_entries: 1024,
+            window_bytes: 8 << 20,
+            history_entries_max: 1 << 16,
+            leave_within: Duration::from_secs(2),
+            // Five times what who has stopped waits before it asks again.
+            linger: Duration::from_millis(100),
+            messages_max: 64,
+        }
+    }
+}

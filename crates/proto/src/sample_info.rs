@@ -38,6 +38,18 @@ pub enum InstanceState {
     NotAliveNoWriters = 4,
 }
 
+/// Where a sample stands in the order on which the members of the group of an ATOMIC topic agree: the same
+/// for all readers. All 0 with EVENTUAL consistency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Agreed {
+    /// Its position among all entries of the group, from 1, without gaps: disposed and unregistered instances
+    /// and barriers have theirs.
+    pub position: u64,
+    /// The epoch in which it was delivered.
+    pub epoch: u64,
+}
+
 /// Facts about one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -68,6 +80,8 @@ pub struct SampleInfo {
     pub publication_handle: InstanceHandle,
     /// False when the sample only reports a change of the instance's state.
     pub valid_data: bool,
+    /// Where it stands in the agreed order of an ATOMIC topic.
+    pub agreed: Agreed,
 }
 
 /// Which samples to return: masks are unions of the states' discriminants.

@@ -29,6 +29,14 @@ impl WriterInner {
         Err(PreconditionNotMet::OtherInstance { entity: self.describe() }.into())
     }
 
+    /// Refuses a source timestamp that would arrive as another.
+    pub(super) fn check_timestamp(&self, timestamp: Time) -> Result<()> {
+        if timestamp.is_on_wire() {
+            return Ok(());
+        }
+        Err(BadParameter::TimestampRange { entity: self.describe(), timestamp }.into())
+    }
+
     #[cold]
     pub(super) fn has_no_key(&self) -> Error {
         let (topic, type_name) = (self.topic.name.clone(), self.ty.name().to_owned());

@@ -16,6 +16,9 @@ use crate::runtime::receive::{self, Wanted};
 
 impl WriterInner {
     pub(super) fn wait_for_acknowledgments(&self, timeout: Duration) -> Result<()> {
+        if self.is_atomic {
+            return self.wait_for_resolution(timeout);
+        }
         let deadline = clock::deadline(timeout);
         let last = self.with(|writer, now, out| {
             writer.request_acknowledgments(now, out);

@@ -477,6 +477,7 @@ mod tests {
             instance_handle: InstanceHandle(octets),
             publication_handle: InstanceHandle::NIL,
             valid_data: true,
+            agreed: Default::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 /// A deadline that moves with nearly every call. The timer hears of it only where it would be late: a
 /// deadline that moves to later waits for the entry to go off. In nanoseconds, [`Deadline::NEVER`] for none.
-pub(super) struct Deadline {
+pub(crate) struct Deadline {
     next: AtomicU64,
     /// The timer's entry.
     armed_at: AtomicU64,
@@ -24,7 +24,7 @@ impl Deadline {
     pub(super) const NEVER: u64 = u64::MAX;
 
     /// Only who holds the lock of the state machine sets it.
-    pub(super) fn set(&self, timer: &Timer, guid: Guid, next: Option<Instant>) {
+    pub(crate) fn set(&self, timer: &Timer, guid: Guid, next: Option<Instant>) {
         let next = next.map_or(Self::NEVER, |next| next.0);
         // Here first `next`, then `armed_at`; in `is_due` the other way round: one of the two sees the other.
         if next != self.next.load(Ordering::Relaxed) {
@@ -43,12 +43,12 @@ impl Deadline {
     }
 
     /// The timer has no entry.
-    pub(super) fn disarmed(&self) {
+    pub(crate) fn disarmed(&self) {
         self.armed_at.store(Self::NEVER, Ordering::SeqCst);
     }
 
     /// The timer's entry went off: whether the state machine is due. If not, the timer knows again when.
-    pub(super) fn is_due(&self, timer: &Timer, guid: Guid, now: Instant) -> bool {
+    pub(crate) fn is_due(&self, timer: &Timer, guid: Guid, now: Instant) -> bool {
         let mut next = self.next.load(Ordering::SeqCst);
         while next > now.0 {
             self.arm(timer, guid, next);
@@ -62,7 +62,7 @@ impl Deadline {
     }
 
     /// Whether that is what was set last.
-    pub(super) fn is(&self, next: Option<Instant>) -> bool {
+    pub(crate) fn is(&self, next: Option<Instant>) -> bool {
         next.map_or(Self::NEVER, |next| next.0) == self.next.load(Ordering::Relaxed)
     }
 }

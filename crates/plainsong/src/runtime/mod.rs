@@ -1,10 +1,10 @@
 //! Who runs the state machines: slots that lock them, the registry that finds them, the threads that feed
 //! them.
 //!
-//! Lock order: participant → endpoint → timer. Datagrams of one state machine leave under its lock, so they
-//! keep their order; events are reported after all locks are gone.
+//! Lock order: participant → group → endpoint → timer. Datagrams of one state machine leave under its lock,
+//! so they keep their order; events are reported after all locks are gone.
 
-mod deadline;
+pub(crate) mod deadline;
 mod delegation;
 pub(crate) mod deliver;
 pub(crate) mod dispatch;
@@ -63,6 +63,9 @@ pub(crate) trait EventSink: Send + Sync {
     /// Wakes who waits for an event, on a thread that may hold locks of the application; tasks are left to
     /// the caller. False, and nothing done, when there is more to tell: [`EventSink::events`] then does.
     fn wake_waiters(&self, event: &Event, tasks: &mut Vec<Waker>) -> bool;
+
+    /// The timer's entry of an entity went off that is no endpoint. Called with no lock held.
+    fn fire(&self, _entity: EntityId, _out: &mut Outbox) {}
 
     /// Called before a decision of discovery is carried out, with the lock of the participant held.
     #[cfg(feature = "sim")]
@@ -141,6 +144,8 @@ pub(crate) struct EndpointSlot<M: StateMachine> {
     pub(crate) progress: Arc<Notify>,
     /// Events of so many samples may be told together.
     pub(crate) events_max: usize,
+    /// A reader of an ATOMIC topic: what it gets comes from a group.
+    pub(crate) is_agreed: bool,
     /// So many calls leave what they send to this process to its receive thread: a listener hears of it.
     listened: AtomicU32,
     state: Delegating<Timed<M>, Deferred<M::Call>>,
@@ -166,6 +171,7 @@ pub(crate) enum Response {
 pub(crate) enum Rank {
     None,
     Participant,
+    Group,
     Endpoint,
 }
 
@@ -181,7 +187,7 @@ thread_local! {
 
 impl Rank {
     /// To be called before locking.
-    fn hold(self) -> Held {
+    pub(crate) fn hold(self) -> Held {
         if !cfg!(debug_assertions) {
             return Held { before: Self::None };
         }
@@ -282,13 +288,14 @@ impl<M: StateMachine> Timed<M> {
 }
 
 impl<M: StateMachine> EndpointSlot<M> {
-    fn build(guid: Guid, machine: M, events_max: usize) -> Arc<Self> {
+    fn build(guid: Guid, machine: M, events_max: usize, is_agreed: bool) -> Arc<Self> {
         let state = Timed::new(machine);
         Arc::new(Self {
             id: guid.entity,
             guid,
             progress: Arc::default(),
             events_max,
+            is_agreed,
             listened: AtomicU32::new(0),
             deadline: Arc::clone(&state.deadline),
             state: Delegating::new(state),
@@ -439,7 +446,7 @@ impl<M: StateMachine> EndpointSlot<M> {
 impl WriterSlot {
     /// A slot for `writer`.
     pub(crate) fn new(writer: Writer) -> Arc<Self> {
-        Self::build(writer.guid(), writer, 1)
+        Self::build(writer.guid(), writer, 1, false)
     }
 }
 
@@ -447,7 +454,8 @@ impl ReaderSlot {
     /// A slot for `reader`.
     pub(crate) fn new(reader: Reader) -> Arc<Self> {
         let events_max = reader.stored_before_any_leaves();
-        Self::build(reader.guid(), reader, events_max)
+        let is_agreed = reader.qos().is_atomic();
+        Self::build(reader.guid(), reader, events_max, is_agreed)
     }
 }
 

@@ -280,6 +280,8 @@ impl ParticipantSlot {
             writer.fire(&self.shared, now, out);
         } else if let Some(reader) = self.reader(entity) {
             reader.fire(&self.shared, now, out);
+        } else {
+            self.sink.fire(entity, out);
         }
     }
 
@@ -347,6 +349,8 @@ impl ParticipantSlot {
             }
             Command::MatchWriter { reader: id, writer } => {
                 let slot = reader(id, out, &|reader, out| reader.match_writer(now, &writer, out));
+                // What the writer sends to others is not for a reader that has it of a group.
+                let slot = slot.filter(|slot| !slot.is_agreed);
                 self.index(writer.guid, id, slot);
             }
             Command::UnmatchWriter { reader: id, writer } => {

@@ -11,6 +11,7 @@
 pub mod codec;
 pub mod coordinator;
 pub mod decider;
+pub mod entry;
 mod epoch;
 pub mod group;
 mod history;
@@ -26,6 +27,7 @@ pub mod view;
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::limits::GroupLimits;
 pub use coordinator::Coordinator;
 pub use decider::VoterId;
 pub use group::Group;

@@ -223,6 +223,9 @@ impl Participant {
 
     /// What is announced of an endpoint in another form, if that is not what everyone is told.
     fn copy(&self, form: Form, guid: Guid, endpoint: &Endpoint) -> Option<EndpointData> {
+        if guid.entity.is_vendor_specific() {
+            return None;
+        }
         let data = announced(guid, endpoint);
         match form {
             Form::Usual | Form::Own => None,

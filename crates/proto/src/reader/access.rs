@@ -352,6 +352,7 @@ fn info(instance: &Instance, sample: &Sample) -> SampleInfo {
         instance_handle: instance.handle,
         publication_handle: sample.writer.into(),
         valid_data: sample.valid,
+        agreed: sample.agreed,
     }
 }
 

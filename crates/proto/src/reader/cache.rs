@@ -21,7 +21,7 @@ use crate::guid::Guid;
 use crate::instance::{InstanceHandle, Key, KeyFunction};
 use crate::payload::Payload;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
-use crate::sample_info::InstanceState;
+use crate::sample_info::{Agreed, InstanceState};
 use crate::shrink::Freed;
 use crate::stats::DropReason;
 use crate::status::RejectReason;
@@ -120,8 +120,8 @@ impl Policy {
             samples_per_instance_max,
             order: Order::new(qos),
             exclusive: qos.ownership == Ownership::Exclusive,
-            interleaved: qos.presentation.ordered_access
-                && qos.presentation.access_scope >= AccessScope::Topic,
+            interleaved: qos.is_atomic()
+                || qos.presentation.ordered_access && qos.presentation.access_scope >= AccessScope::Topic,
             deadline: qos.deadline.max(DEADLINE_PERIOD_MIN),
             separation: qos.time_based_filter,
             lifecycle: Lifecycle::new(qos),
@@ -279,6 +279,7 @@ impl Cache {
         change.payload.hand_over(&mut sample.payload);
         sample.expires = expires;
         sample.group_number = change.group_number;
+        sample.agreed = change.agreed;
         self.next_id += 1;
         if filtered {
             self.hold(id, at);
@@ -453,7 +454,7 @@ impl Cache {
         if change.status.disposed {
             outcome = self.dispose(now, writer, change, id);
         }
-        if change.status.unregistered && self.leave(now, writer, id) {
+        if change.status.unregistered && self.leave(now, writer, id, change.agreed) {
             outcome = Outcome::Stored;
         }
         self.retire_if_idle(id);
@@ -478,7 +479,7 @@ impl Cache {
         self.register(writer, id);
         self.own(writer, id);
         self.drop_held(id);
-        let stamps = (change.source_timestamp, change.reception_timestamp);
+        let stamps = (change.source_timestamp, change.reception_timestamp, change.agreed);
         if self.end(now, id, InstanceState::NotAliveDisposed, publication_of(order), stamps) {
             if let Some(instance) = self.instances.get_mut(id) {
                 instance.order_after(order);
@@ -496,7 +497,7 @@ impl Cache {
         id: InstanceId,
         state: InstanceState,
         writer: Guid,
-        (source_timestamp, reception_timestamp): (Time, Time),
+        (source_timestamp, reception_timestamp, agreed): (Time, Time, Agreed),
     ) -> bool {
         let Self { instances, samples, ledger, policy, .. } = self;
         let Some(instance) = instances.get_mut(id).filter(|instance| instance.state != state) else {
@@ -524,6 +525,7 @@ impl Cache {
             payload: instance.key().clone(),
             expires: None,
             group_number: None,
+            agreed,
         };
         ledger.entered(marker, (id, at), policy);
         samples.push(&mut instance.samples, at);
@@ -558,7 +560,7 @@ impl Cache {
     }
 
     /// `writer` does not write the instance any more. Returns whether that left it without writers.
-    fn leave(&mut self, now: Now, writer: WriterId, id: InstanceId) -> bool {
+    fn leave(&mut self, now: Now, writer: WriterId, id: InstanceId, agreed: Agreed) -> bool {
         let Some(publication) = self.publications.get_mut(writer) else { return false };
         let guid = publication.guid;
         if !publication.instances.remove(&id) {
@@ -580,7 +582,7 @@ impl Cache {
         let shown = self.release_held(now, id);
         let is_alive = self.instances.get(id).is_some_and(Instance::is_alive);
         self.plan_purge_again(now, id);
-        let stamps = (now.wall, now.wall);
+        let stamps = (now.wall, now.wall, agreed);
         (is_alive && self.end(now, id, InstanceState::NotAliveNoWriters, guid, stamps)) || shown
     }
 
@@ -591,7 +593,7 @@ impl Cache {
         for _ in 0..self.limits.instances_left_per_call {
             let first = self.publications.get(writer).and_then(|it| it.instances.first().copied());
             let Some(id) = first else { break };
-            changed |= self.leave(now, writer, id);
+            changed |= self.leave(now, writer, id, Agreed::default());
             self.retire_if_idle(id);
         }
         changed

@@ -2,6 +2,7 @@
 
 use crate::cdr::KeyHash;
 use crate::payload::{Payload, PayloadView};
+use crate::sample_info::Agreed;
 use crate::seq::SequenceNumber;
 use crate::time::{Duration, Now, Time};
 use crate::wire::{GroupDigest, StatusInfo};
@@ -26,6 +27,8 @@ pub(super) struct Change<'a> {
     pub(super) key_only: bool,
     /// Its writer says that our content filter does not want it.
     pub(super) unwanted: bool,
+    /// Where it stands in the agreed order.
+    pub(super) agreed: Agreed,
     pub(super) payload: Incoming<'a>,
 }
 
@@ -61,6 +64,7 @@ impl<'a> Change<'a> {
             reception_timestamp: now.wall,
             key_only,
             unwanted: false,
+            agreed: Agreed::default(),
             payload,
         }
     }
@@ -85,6 +89,7 @@ impl<'a> Change<'a> {
             reception_timestamp: self.reception_timestamp,
             key_only: self.key_only,
             unwanted: self.unwanted,
+            agreed: self.agreed,
             payload: Incoming::Payload(payload),
         }
     }

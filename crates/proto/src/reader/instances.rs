@@ -11,7 +11,7 @@ use crate::guid::Guid;
 use crate::instance::{InstanceHandle, Key};
 use crate::long_keys::{Identity, LongKeys};
 use crate::payload::Payload;
-use crate::sample_info::{InstanceState, SampleState, Selector, ViewState};
+use crate::sample_info::{Agreed, InstanceState, SampleState, Selector, ViewState};
 use crate::seq::SequenceNumber;
 use crate::shrink::{self, Shrink};
 use crate::time::{Instant, Time};
@@ -38,6 +38,8 @@ pub(super) struct Sample {
     pub(super) expires: Option<Instant>,
     /// Its number among the changes of all writers of its publisher.
     pub(super) group_number: Option<SequenceNumber>,
+    /// Where it stands in the agreed order of an ATOMIC topic.
+    pub(super) agreed: Agreed,
 }
 
 /// What is to be accounted for when a sample leaves the cache.
@@ -162,6 +164,7 @@ impl Sample {
             payload: Payload::empty(),
             expires: None,
             group_number: None,
+            agreed: Agreed { position: 0, epoch: 0 },
         }
     }
 

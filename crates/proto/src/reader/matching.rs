@@ -54,7 +54,8 @@ impl Reader {
             self.drops.count(DropReason::DiscoveryLimit);
             return;
         }
-        let reliable = self.qos.is_reliable() && writer.qos.is_reliable();
+        // What an ATOMIC reader gets comes from its group: nothing is asked of the writer.
+        let reliable = self.qos.is_reliable() && writer.qos.is_reliable() && !self.qos.is_atomic();
         let historical =
             reliable && self.qos.durability.min(writer.qos.durability) >= Durability::TransientLocal;
         let mut proxy = Proxy::new(writer, reliable, historical);

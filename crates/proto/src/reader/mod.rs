@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub use crate::limits::ReaderLimits;
 pub use access::{Access, CachedSample, CachedSamples, Fetch, rank_together};
 pub use group::{GroupMember, GroupRoom, GroupVerdict, next_verdict};
+pub use local::AgreedChange;
 pub use state::{ReaderTotals, WriterRoute};
 pub use undecodable::{Discarded, Undecodable};
 

@@ -3,6 +3,7 @@
 //! limits, instances, deadline, liveliness and statuses. It never blocks, reads a clock or opens a
 //! socket: effects go to the caller's [`Outbox`], and time comes in with each call.
 
+mod agreed;
 mod answer;
 mod compose;
 mod config;
@@ -16,6 +17,8 @@ mod state;
 mod strangers;
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeSet;
 
 use thiserror::Error;
 
@@ -123,6 +126,8 @@ pub struct Writer {
     liveliness_lost: CountStatus,
     changed: StatusMask,
     drops: DropCounters,
+    /// Readers of an ATOMIC topic: matched, and told by its group.
+    agreed: BTreeSet<Guid>,
 }
 
 impl Writer {
@@ -156,6 +161,7 @@ impl Writer {
             liveliness_lost: CountStatus::default(),
             changed: StatusMask::NONE,
             drops: DropCounters::default(),
+            agreed: BTreeSet::new(),
             config,
         }
     }
@@ -418,6 +424,9 @@ impl Writer {
     /// Adds a reader, or takes over what changed of a known one. A durable reader is sent the history
     /// in order; any other is told that what was written before is not for it.
     pub fn match_reader(&mut self, now: Now, reader: &MatchedReader, out: &mut Outbox) {
+        if reader.qos.is_atomic() {
+            return self.match_agreed(reader.guid, out);
+        }
         let known = self.proxies.get(reader.guid).map(|proxy| proxy.kind);
         let limits = &self.config.limits;
         let of_participant = || self.proxies.of_participant(reader.guid.prefix);
@@ -474,7 +483,7 @@ impl Writer {
     pub fn unmatch_reader(&mut self, now: Now, reader: Guid, out: &mut Outbox) {
         let had_inline_qos = self.proxies.inline_qos();
         if !self.proxies.remove(reader, &mut self.routes) {
-            return;
+            return self.unmatch_agreed(reader, out);
         }
         self.recut_for_inline_qos(had_inline_qos);
         self.fit_window();
@@ -533,9 +542,9 @@ impl Writer {
         self.history.len()
     }
 
-    /// Matched readers, in the order of their GUIDs.
+    /// Matched readers, in the order of their GUIDs; last those that are told by the group of the topic.
     pub fn matched_readers(&self) -> impl Iterator<Item = Guid> {
-        self.proxies.iter().map(|reader| reader.guid)
+        self.proxies.iter().map(|reader| reader.guid).chain(self.agreed.iter().copied())
     }
 
     /// The reliable readers that have acknowledged least: for these room is waited for.

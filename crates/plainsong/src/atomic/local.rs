@@ -1,0 +1,114 @@
+//! The readers and writers of a participant in one group.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use plainsong_proto::atomic::entry::{Entry, EntryKind};
+use plainsong_proto::instance::Key;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::NewPayload;
+use plainsong_proto::reader::AgreedChange;
+use plainsong_proto::sample_info::Agreed;
+use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::stats::DropReason;
+use plainsong_proto::time::Now;
+use plainsong_proto::wire::StatusInfo;
+use plainsong_proto::writer::{ChangeKind, WriteError};
+
+use crate::runtime::{ParticipantSlot, ReaderSlot, WriterSlot};
+
+pub(super) struct Attached {
+    pub(super) slot: Arc<ReaderSlot>,
+    /// It gets what comes after this position; `None`: after the beginning of the first epoch.
+    pub(super) after: Option<u64>,
+    /// What finds no room in it.
+    pub(super) backlog: VecDeque<AgreedChange>,
+}
+
+/// A writer of this participant.
+pub(super) struct Writing {
+    pub(super) slot: Arc<WriterSlot>,
+    pub(super) last: SequenceNumber,
+    pub(super) resolved: SequenceNumber,
+    pub(super) depth: u32,
+    pub(super) is_kept: bool,
+    /// What is delivered, and finds no room in the history for readers with EVENTUAL consistency.
+    pub(super) backlog: VecDeque<(Entry, Key)>,
+}
+
+impl Attached {
+    /// Whether it found room.
+    pub(super) fn give(
+        &mut self,
+        slot: &ParticipantSlot,
+        now: Now,
+        change: AgreedChange,
+        out: &mut Outbox,
+    ) -> bool {
+        self.backlog.push_back(change);
+        self.offer_backlog(slot, now, out)
+    }
+
+    pub(super) fn offer_backlog(&mut self, slot: &ParticipantSlot, now: Now, out: &mut Outbox) -> bool {
+        let backlog = &mut self.backlog;
+        self.slot.run(slot.shared(), now, out, |reader, now, out| {
+            while let Some(change) = backlog.front_mut() {
+                if reader.store_agreed(now, change, out) == Err(DropReason::ResourceLimit) {
+                    break;
+                }
+                backlog.pop_front();
+            }
+        });
+        self.backlog.is_empty()
+    }
+}
+
+impl Writing {
+    /// Gives what is delivered to readers with EVENTUAL consistency; whether all found room.
+    pub(super) fn publish(&mut self, slot: &ParticipantSlot, now: Now, out: &mut Outbox) -> bool {
+        let backlog = &mut self.backlog;
+        self.slot.run(slot.shared(), now, out, |writer, now, out| {
+            while let Some((entry, key)) = backlog.front_mut() {
+                let mut payload = entry.payload.clone();
+                let payload = NewPayload::Payload(&mut payload);
+                let kind = kind_for_writer(entry.kind);
+                let written = writer.write_from(now, kind, *key, payload, entry.timestamp, out);
+                if written == Err(WriteError::Full) {
+                    break;
+                }
+                backlog.pop_front();
+            }
+        });
+        self.backlog.is_empty()
+    }
+}
+
+pub(super) const fn kind_of(kind: ChangeKind) -> EntryKind {
+    match kind {
+        ChangeKind::Alive => EntryKind::Data,
+        ChangeKind::Dispose => EntryKind::Dispose,
+        ChangeKind::Unregister => EntryKind::Unregister,
+        ChangeKind::DisposeUnregister => EntryKind::DisposeUnregister,
+    }
+}
+
+const fn kind_for_writer(kind: EntryKind) -> ChangeKind {
+    match kind {
+        EntryKind::Data | EntryKind::Barrier => ChangeKind::Alive,
+        EntryKind::Dispose => ChangeKind::Dispose,
+        EntryKind::Unregister => ChangeKind::Unregister,
+        EntryKind::DisposeUnregister => ChangeKind::DisposeUnregister,
+    }
+}
+
+pub(super) fn change(entry: &Entry, agreed: Agreed) -> AgreedChange {
+    let disposed = matches!(entry.kind, EntryKind::Dispose | EntryKind::DisposeUnregister);
+    let unregistered = matches!(entry.kind, EntryKind::Unregister | EntryKind::DisposeUnregister);
+    AgreedChange {
+        writer: entry.writer,
+        status: StatusInfo { disposed, unregistered, filtered: false },
+        source_timestamp: entry.timestamp,
+        agreed,
+        payload: entry.payload.clone(),
+    }
+}

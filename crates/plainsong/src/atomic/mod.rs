@@ -1,0 +1,165 @@
+//! Topics with CONSISTENCY ATOMIC: all readers have the same samples in the same order, or none has them.
+//!
+//! The participants with a writer or reader of such a topic, in one partition, are the members of its group
+//! ([`DomainParticipant::atomic_groups`](crate::participant::DomainParticipant::atomic_groups)). What a
+//! member writes it sends to all members at once; each gives it to its readers when all members have it, in
+//! an order on which they agree without asking anybody. Readers with EVENTUAL consistency, of any product,
+//! get it after that.
+//!
+//! A member that fails is excluded: the others stop, agree on what of the samples on their way counts, and go
+//! on. That takes a majority of the voters: of two members the first votes, of three or four the first three,
+//! of more the first five. Without it nothing is delivered, and writing waits.
+
+mod lane;
+mod local;
+mod name;
+mod slot;
+
+use std::fmt;
+
+use plainsong_proto::atomic;
+use plainsong_proto::guid::Guid;
+
+pub(crate) use name::Name;
+pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
+
+/// What a participant is in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub enum MemberPhase {
+    /// It is no member, and asks to be one.
+    Joining,
+    /// It takes part.
+    Active,
+    /// Somebody comes, goes or is lost: it waits to hear who goes on.
+    Changing,
+    /// It has left, or had something else than the others.
+    Gone,
+}
+
+/// One member of a group, as another sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct AtomicMember {
+    /// The participant.
+    pub participant: Guid,
+    /// The last position that it has delivered, as far as is known.
+    pub position: u64,
+    /// It is not heard, or receives nothing: it is about to be excluded.
+    pub is_suspected: bool,
+}
+
+/// The group of an ATOMIC topic, as one of its members sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct AtomicGroup {
+    /// The topic.
+    pub topic: String,
+    /// The partition, empty for the default one.
+    pub partition: String,
+    /// What this participant is in it.
+    pub phase: MemberPhase,
+    /// The number of the epoch, which grows whenever somebody comes, goes or is lost; 0 before the first.
+    pub epoch: u64,
+    /// All members, this participant among them, in the order in which they joined.
+    pub members: Vec<AtomicMember>,
+    /// The last position that was delivered here.
+    pub position: u64,
+    /// Samples written here that not all members have delivered.
+    pub in_window: usize,
+    /// Samples written here that are not delivered here.
+    pub unresolved: usize,
+    /// No majority of voters is reached: nothing is delivered until one is.
+    pub is_suspended: bool,
+    /// What happened to this member.
+    pub counts: AtomicCounts,
+}
+
+/// How often something happened to a member of a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct AtomicCounts {
+    /// The others went on without it, and it joined again.
+    pub evicted: u64,
+    /// No majority of voters was reached for two seconds.
+    pub suspended: u64,
+    /// Samples that were delivered to others are not known here, or it is not known whether samples written
+    /// here were delivered.
+    pub data_loss: u64,
+    /// It had something else at a position than most others, and left the group.
+    pub diverged: u64,
+}
+
+/// What happened to a member of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AtomicEvent {
+    /// It takes part in a new epoch with so many members.
+    Installed {
+        /// The number of the epoch.
+        epoch: u64,
+        /// So many members it has.
+        members: usize,
+    },
+    /// The others went on without it; it joins again. Of what it wrote, some may be written anew.
+    Evicted,
+    /// No majority of voters is reached.
+    Suspended,
+    /// Samples that were delivered to others are not known here, or it is not known whether samples written
+    /// here were delivered.
+    DataLoss,
+    /// It had something else at a position than most others, and has left the group.
+    Diverged,
+}
+
+impl AtomicEvent {
+    const fn of(status: atomic::Status) -> Self {
+        match status {
+            atomic::Status::Installed { epoch, members } => Self::Installed { epoch, members },
+            atomic::Status::Evicted => Self::Evicted,
+            atomic::Status::Suspended => Self::Suspended,
+            atomic::Status::DataLoss => Self::DataLoss,
+            atomic::Status::Diverged => Self::Diverged,
+        }
+    }
+}
+
+impl From<atomic::Phase> for MemberPhase {
+    fn from(phase: atomic::Phase) -> Self {
+        match phase {
+            atomic::Phase::Joining => Self::Joining,
+            atomic::Phase::Active => Self::Active,
+            atomic::Phase::Frozen => Self::Changing,
+            atomic::Phase::Gone => Self::Gone,
+        }
+    }
+}
+
+/// One line, and one for each member.
+impl fmt::Display for AtomicGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = match self.phase {
+            MemberPhase::Joining => "joining",
+            MemberPhase::Active => "active",
+            MemberPhase::Changing => "changing",
+            MemberPhase::Gone => "gone",
+        };
+        write!(f, "{} epoch {} position {} {phase}", self.topic, self.epoch, self.position)?;
+        if self.is_suspended {
+            f.write_str(", suspended: no majority of voters is reached")?;
+        }
+        let newest = self.members.iter().map(|it| it.position).max().unwrap_or(0);
+        for member in &self.members {
+            let lag = newest - member.position;
+            write!(f, "\n  {} position {} behind by {lag}", member.participant, member.position)?;
+            if member.is_suspected {
+                f.write_str(", suspected")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,693 @@
+//! One group of one participant: its core and its lock, the endpoints by which its members are told, and the
+//! readers and writers of this participant.
+//!
+//! Lock order: participant → group → endpoint → timer. Entries leave under the lock of the group, so that the
+//! lane has them in their order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plainsong_proto::atomic::entry::{Entry, EntryKind, Head};
+use plainsong_proto::atomic::{
+    Action, Config, Delivered, Group, GroupLimits, MemberId, Phase, Refused, Status, member, view::Voters,
+};
+use plainsong_proto::discovery::DiscoveryError;
+use plainsong_proto::guid::{EntityId, Guid};
+use plainsong_proto::instance::Key;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::{NewPayload, Payload, PayloadPool};
+use plainsong_proto::reader::{CachedSamples, ReaderLimits};
+use plainsong_proto::sample_info::Agreed;
+use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::time::{Duration, Now, Time};
+use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterLimits};
+
+use super::lane::{self, Channel, GROUP};
+use super::local::{Attached, Writing, change, kind_of};
+use super::name::Name;
+use super::{AtomicCounts, AtomicEvent, AtomicGroup, AtomicMember};
+use crate::base::clock;
+use crate::base::locks::lock;
+use crate::error::{Error, Result, WaitedFor};
+use crate::runtime::deadline::Deadline;
+use crate::runtime::notify::Notify;
+use crate::runtime::{ParticipantSlot, Rank, ReaderSlot, WriterSlot, dispatch};
+
+/// Members that differ in this do not understand one another.
+const FORM: u64 = 1;
+/// Events that wait to be told.
+const EVENTS_MAX: usize = 64;
+
+/// Who hears of what happens to a member.
+pub(crate) type OnAtomicEvent = Arc<dyn Fn(&str, AtomicEvent) + Send + Sync>;
+
+/// A group, as one participant has it.
+pub(crate) struct GroupSlot {
+    pub(crate) name: Name,
+    /// Names it for the timer, and its barriers.
+    pub(crate) guid: Guid,
+    slot: Arc<ParticipantSlot>,
+    lane: Channel,
+    messages: Channel,
+    pool: PayloadPool,
+    /// Wakes who waits for room, for the outcome of what it wrote, or for the group.
+    pub(crate) progress: Notify,
+    /// A reader or writer waits for room.
+    has_backlog: AtomicBool,
+    has_events: AtomicBool,
+    leave_within: Duration,
+    linger: Duration,
+    deadline: Deadline,
+    state: std::sync::Mutex<State>,
+}
+
+struct State {
+    group: Group<Entry>,
+    readers: Vec<Attached>,
+    writers: BTreeMap<EntityId, Writing>,
+    /// What this member wrote and has not delivered, oldest first.
+    unresolved: VecDeque<(EntityId, SequenceNumber, Key)>,
+    /// The last barrier, and the last that is delivered.
+    barriers: (SequenceNumber, SequenceNumber),
+    /// Entries whose octets come next, by their lanes.
+    apart: BTreeMap<Guid, Head>,
+    /// The last number on the lane of each entry that is kept there.
+    sent: VecDeque<SequenceNumber>,
+    samples: CachedSamples,
+    counts: AtomicCounts,
+    /// Where the first epoch of this participant began.
+    first_base: Option<u64>,
+    events: Vec<AtomicEvent>,
+    moved: bool,
+    is_ended: bool,
+}
+
+/// A reader of this participant.
+pub(crate) struct LocalReader {
+    pub(crate) slot: Arc<ReaderSlot>,
+    /// It gets what was agreed before it came.
+    pub(crate) is_durable: bool,
+}
+
+/// A change to be written.
+pub(crate) struct Change<'a> {
+    pub(crate) kind: ChangeKind,
+    pub(crate) key: Key,
+    pub(crate) payload: NewPayload<'a>,
+    /// `None`: now.
+    pub(crate) timestamp: Option<Time>,
+}
+
+/// Why a change was not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotWritten {
+    /// The others have not delivered enough.
+    Full,
+    /// The group changes, or this participant is no member yet.
+    Changing,
+    /// This participant is no member any more.
+    Gone,
+    /// The writer refuses it.
+    Refused(WriteError),
+}
+
+impl GroupSlot {
+    /// Begins to join.
+    pub(crate) fn open(
+        name: Name,
+        slot: &Arc<ParticipantSlot>,
+        mut next_key: impl FnMut() -> u32,
+        limits: (WriterLimits, ReaderLimits),
+    ) -> Arc<Self> {
+        let now = clock::now();
+        let prefix = slot.prefix;
+        let bounds = GroupLimits::default();
+        let config = Config {
+            digest: FORM,
+            lease: bounds.lease,
+            stuck: bounds.stuck,
+            slow: Duration::INFINITE,
+            window_entries: bounds.window_entries,
+            window_octets: bounds.window_bytes,
+            keeps_history: true,
+            history_entries_max: bounds.history_entries_max,
+            is_durable: false,
+            voters: Voters::Members,
+            birth: Some(bounds.birth),
+            // The group that was made first goes on.
+            instance: now.wall.0.cast_unsigned() & !0xffff | clock::seed() & 0xffff,
+        };
+        let id = MemberId { prefix, nonce: clock::seed() };
+        Arc::new(Self {
+            name,
+            guid: prefix.entity(EntityId::with_kind(next_key(), GROUP)),
+            slot: Arc::clone(slot),
+            lane: Channel::lane(prefix, &mut next_key, limits.clone()),
+            messages: Channel::messages(prefix, &mut next_key, limits, bounds.messages_max),
+            leave_within: bounds.leave_within,
+            linger: bounds.linger,
+            pool: PayloadPool::new(),
+            progress: Notify::default(),
+            has_backlog: AtomicBool::new(false),
+            has_events: AtomicBool::new(false),
+            deadline: Deadline::default(),
+            state: std::sync::Mutex::new(State {
+                group: Group::new(config, id, now.mono),
+                readers: Vec::new(),
+                writers: BTreeMap::new(),
+                unresolved: VecDeque::new(),
+                barriers: Default::default(),
+                apart: BTreeMap::new(),
+                sent: VecDeque::new(),
+                samples: CachedSamples::new(),
+                counts: AtomicCounts::default(),
+                first_base: None,
+                events: Vec::new(),
+                moved: false,
+                is_ended: false,
+            }),
+        })
+    }
+
+    /// Those of its endpoints for which events come.
+    pub(crate) fn endpoints(&self) -> [EntityId; 3] {
+        [self.guid.entity, self.lane.reader.id, self.messages.reader.id]
+    }
+
+    /// Others find it from now on.
+    pub(crate) fn announce(&self) -> std::result::Result<(), DiscoveryError> {
+        self.messages.announce(&self.slot, &self.name)?;
+        self.lane.announce(&self.slot, &self.name)?;
+        dispatch::with_outbox(|out| {
+            self.run(out, |_, _, _| ());
+            self.slot.report(out);
+        });
+        Ok(())
+    }
+
+    /// Runs `f` and carries out what follows. Whoever calls reports the events, and tells what happened.
+    fn run<R>(&self, out: &mut Outbox, f: impl FnOnce(&mut State, Now, &mut Outbox) -> R) -> R {
+        let now = clock::now();
+        let (result, moved) = {
+            let _rank = Rank::Group.hold();
+            let mut state = lock(&self.state);
+            let result = f(&mut state, now, out);
+            self.carry_out(&mut state, now, out);
+            let due = state.group.next_deadline().filter(|_| !state.is_ended);
+            self.deadline.set(&self.slot.shared().timer, self.guid, due);
+            (result, std::mem::take(&mut state.moved))
+        };
+        if moved {
+            self.progress.wake_all();
+        }
+        result
+    }
+
+    /// Something has come for it: called with no lock held.
+    pub(crate) fn receive(&self) {
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, out| {
+                self.take_entries(state, now, out);
+                self.take_messages(state, now, out);
+                state.group.flush(now.mono);
+            });
+            self.slot.report(out);
+        });
+    }
+
+    /// The timer's entry went off.
+    pub(crate) fn fire(&self, out: &mut Outbox) {
+        if !self.deadline.is_due(&self.slot.shared().timer, self.guid, clock::mono()) {
+            return;
+        }
+        self.deadline.disarmed();
+        self.run(out, |state, now, _| state.group.tick(now.mono));
+    }
+
+    fn take_entries(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        let mut samples = std::mem::take(&mut state.samples);
+        self.lane.take(&self.slot, now, &mut samples, out);
+        for sample in samples.iter().filter(|sample| sample.info.valid_data) {
+            let lane = Guid::from(sample.info.publication_handle);
+            let entry = match state.apart.remove(&lane) {
+                // What travels is padded.
+                Some(head) if head.payload_bytes <= sample.payload.len() => {
+                    let payload = sample.payload.slice(0..head.payload_bytes);
+                    Some((head.nonce, head.header, Entry { payload, ..head.entry }))
+                }
+                Some(_) => None,
+                None => Head::decode(sample.payload.as_slice()).ok().and_then(|head| {
+                    if head.is_apart {
+                        state.apart.insert(lane, head);
+                        return None;
+                    }
+                    let begin = plainsong_proto::atomic::entry::HEAD_BYTES;
+                    let payload = sample.payload.slice(begin..begin + head.payload_bytes);
+                    Some((head.nonce, head.header, Entry { payload, ..head.entry }))
+                }),
+            };
+            if let Some((nonce, header, entry)) = entry
+                && entry.writer.prefix == lane.prefix
+            {
+                state.group.on_entry(now.mono, MemberId { prefix: lane.prefix, nonce }, header, entry);
+            }
+        }
+        samples.clear();
+        state.samples = samples;
+    }
+
+    fn take_messages(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        let mut samples = std::mem::take(&mut state.samples);
+        self.messages.take(&self.slot, now, &mut samples, out);
+        for sample in samples.iter().filter(|sample| sample.info.valid_data) {
+            let from = Guid::from(sample.info.publication_handle).prefix;
+            if let Some(own) = state.group.member().map(member::Member::id)
+                && from != self.guid.prefix
+                && let Some(message) = lane::message(sample, from, own)
+            {
+                state.group.on_message(now.mono, message);
+            }
+        }
+        samples.clear();
+        state.samples = samples;
+    }
+
+    fn carry_out(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        while let Some(action) = state.group.poll() {
+            let shared = self.slot.shared();
+            match action {
+                Action::Send(to, message) => {
+                    self.messages.writer.run(shared, now, out, |writer, now, out| {
+                        lane::send_message(writer, &self.pool, now, (to, &message), out);
+                    })
+                }
+                Action::SendEntry(header, entry) => {
+                    let nonce = state.group.member().map_or(0, |member| member.id().nonce);
+                    let sent = self.lane.writer.run(shared, now, out, |writer, now, out| {
+                        lane::send_entry(writer, &self.pool, now, (nonce, header), &entry, out)
+                    });
+                    state.sent.extend(sent.ok());
+                }
+                Action::Deliver(delivered) => self.deliver(state, now, delivered, out),
+                Action::Release(count) => {
+                    let count = (count as usize).min(state.sent.len());
+                    if let Some(last) = state.sent.drain(..count).next_back() {
+                        self.lane
+                            .writer
+                            .run(shared, now, out, |writer, now, _| writer.forget_through(now, last));
+                    }
+                    state.moved = true;
+                }
+                Action::Settled(count) | Action::Unknown(count) => state.settle(count),
+                Action::Missed(_) | Action::State(..) | Action::Record(_) => {}
+                Action::Status(status) => self.note(state, status),
+            }
+        }
+    }
+
+    fn deliver(&self, state: &mut State, now: Now, delivered: Delivered<Entry>, out: &mut Outbox) {
+        let Delivered { position, epoch, body: entry, .. } = delivered;
+        let agreed = Agreed { position, epoch };
+        if entry.kind != EntryKind::Barrier {
+            for reader in &mut state.readers {
+                if reader.after.is_some_and(|after| position > after) {
+                    let has_room = reader.give(&self.slot, now, change(&entry, agreed), out);
+                    self.has_backlog.fetch_or(!has_room, Ordering::SeqCst);
+                }
+            }
+        }
+        if entry.writer.prefix == self.guid.prefix {
+            state.resolve(&self.slot, now, entry, out);
+            let has_backlog = state.writers.values().any(|it| !it.backlog.is_empty());
+            self.has_backlog.fetch_or(has_backlog, Ordering::SeqCst);
+        }
+    }
+
+    fn note(&self, state: &mut State, status: Status) {
+        let counts = &mut state.counts;
+        match status {
+            Status::Installed { .. } => {
+                let base = state.group.member().and_then(member::Member::view).map(|view| view.base_position);
+                let base = *state.first_base.get_or_insert_with(|| base.unwrap_or(0));
+                for reader in &mut state.readers {
+                    reader.after.get_or_insert(base);
+                }
+            }
+            Status::Evicted => counts.evicted += 1,
+            Status::Suspended => counts.suspended += 1,
+            Status::DataLoss => counts.data_loss += 1,
+            Status::Diverged => counts.diverged += 1,
+        }
+        state.moved = true;
+        // Who is told of none for long needs the last ones only.
+        if state.events.len() == EVENTS_MAX {
+            state.events.remove(0);
+        }
+        state.events.push(AtomicEvent::of(status));
+        self.has_events.store(true, Ordering::SeqCst);
+    }
+
+    /// Writes a change of a writer; its number.
+    pub(crate) fn write(
+        &self,
+        writer: EntityId,
+        change: &mut Change<'_>,
+    ) -> std::result::Result<SequenceNumber, NotWritten> {
+        dispatch::with_outbox(|out| {
+            let written = self.run(out, |state, now, _| self.accept(state, now, writer, change));
+            self.slot.report(out);
+            written
+        })
+    }
+
+    fn accept(
+        &self,
+        state: &mut State,
+        now: Now,
+        id: EntityId,
+        change: &mut Change<'_>,
+    ) -> std::result::Result<SequenceNumber, NotWritten> {
+        let writing = state.writers.get_mut(&id).ok_or(NotWritten::Gone)?;
+        if !writing.backlog.is_empty() {
+            return Err(NotWritten::Full);
+        }
+        let (kind, key) = (change.kind, change.key);
+        let bytes = change.payload.view().len();
+        let (kind, timestamp) = writing
+            .slot
+            .edit(|writer| {
+                let timestamp = change.timestamp.unwrap_or_else(|| writer.source_timestamp(now, key));
+                Ok((writer.prepare(now, kind, key, bytes, timestamp)?, timestamp))
+            })
+            .map_err(NotWritten::Refused)?;
+        let payload = match &change.payload {
+            NewPayload::Octets(octets) => self.pool.copy(octets),
+            NewPayload::Payload(payload) => Payload::clone(payload),
+        };
+        let number = writing.last.next();
+        let entry = Entry {
+            writer: self.guid.prefix.entity(id),
+            number,
+            kind: kind_of(kind),
+            timestamp,
+            instance: key.hash.0,
+            depth: writing.depth,
+            is_kept: writing.is_kept,
+            payload,
+        };
+        state.group.write(now.mono, entry).map_err(NotWritten::from)?;
+        writing.last = number;
+        state.unresolved.push_back((id, number, key));
+        Ok(number)
+    }
+
+    /// Writes a barrier; its number. When it is resolved, everything is delivered here that was resolved
+    /// anywhere before.
+    fn begin_sync(&self) -> std::result::Result<SequenceNumber, NotWritten> {
+        dispatch::with_outbox(|out| {
+            let written = self.run(out, |state, now, _| {
+                let number = state.barriers.0.next();
+                let entry = Entry {
+                    writer: self.guid,
+                    number,
+                    kind: EntryKind::Barrier,
+                    timestamp: now.wall,
+                    instance: [0; 16],
+                    depth: 0,
+                    is_kept: false,
+                    payload: Payload::empty(),
+                };
+                state.group.write(now.mono, entry).map_err(NotWritten::from)?;
+                state.barriers.0 = number;
+                state.unresolved.push_back((self.guid.entity, number, lane::NO_KEY));
+                Ok(number)
+            });
+            self.slot.report(out);
+            written
+        })
+    }
+
+    /// Writes a barrier and waits until it is resolved; `check` ends the wait for an entity that is deleted.
+    pub(crate) fn sync(
+        &self,
+        timeout: Duration,
+        describe: &dyn Fn() -> String,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let deadline = clock::deadline(timeout);
+        let mut barrier = None;
+        loop {
+            let epoch = self.progress.epoch();
+            if barrier.is_none() {
+                match self.begin_sync() {
+                    Ok(number) => barrier = Some(number),
+                    Err(NotWritten::Gone) => return Err(Error::LeftGroup { entity: describe() }),
+                    Err(_) => {}
+                }
+            }
+            if barrier.is_some_and(|number| self.is_synced(number)) {
+                return Ok(());
+            }
+            check()?;
+            if !self.progress.wait(epoch, deadline) {
+                let why = if barrier.is_some() { NotWritten::Full } else { NotWritten::Changing };
+                let what = format!("synchronising {}: {why},", describe());
+                return Err(Error::Timeout { waited_for: WaitedFor::Group, what, timeout });
+            }
+        }
+    }
+
+    /// Whether its entries go to others of this host by memory that they share.
+    pub(crate) fn shares_memory(&self) -> bool {
+        self.lane.writer.look(Writer::shares_memory)
+    }
+
+    /// Whether a barrier is resolved.
+    fn is_synced(&self, number: SequenceNumber) -> bool {
+        let _rank = Rank::Group.hold();
+        lock(&self.state).barriers.1 >= number
+    }
+
+    /// Whether a change is delivered here, or it is known that it was to the others.
+    pub(crate) fn is_resolved(&self, writer: EntityId, number: SequenceNumber) -> bool {
+        let _rank = Rank::Group.hold();
+        let state = lock(&self.state);
+        state.writers.get(&writer).is_none_or(|it| it.resolved >= number)
+    }
+
+    /// The last change of a writer.
+    pub(crate) fn last_of(&self, writer: EntityId) -> SequenceNumber {
+        let _rank = Rank::Group.hold();
+        lock(&self.state).writers.get(&writer).map_or(SequenceNumber(0), |it| it.last)
+    }
+
+    /// Readers and writers that wait for room get what there is for them.
+    pub(crate) fn offer_backlog(&self) {
+        if !self.has_backlog.load(Ordering::SeqCst) {
+            return;
+        }
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, out| {
+                let mut is_left = false;
+                for reader in &mut state.readers {
+                    is_left |= !reader.offer_backlog(&self.slot, now, out);
+                }
+                for writing in state.writers.values_mut() {
+                    is_left |= !writing.publish(&self.slot, now, out);
+                }
+                self.has_backlog.store(is_left, Ordering::SeqCst);
+                state.moved = true;
+            });
+            self.slot.report(out);
+        });
+    }
+
+    /// A reader of this participant gets what is agreed from now on, and before if it is durable.
+    pub(crate) fn add_reader(&self, reader: LocalReader) {
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, out| {
+                let member = state.group.member();
+                let is_member = state.first_base.is_some();
+                let LocalReader { slot, is_durable } = reader;
+                let after = match member {
+                    _ if is_durable => Some(0),
+                    Some(member) if is_member => Some(member.position()),
+                    _ => None,
+                };
+                let mut reader = Attached { slot, after, backlog: VecDeque::new() };
+                for known in member.filter(|_| is_durable).into_iter().flat_map(|member| member.history()) {
+                    let agreed = Agreed { position: known.position, epoch: known.epoch };
+                    let has_room = reader.give(&self.slot, now, change(&known.body, agreed), out);
+                    self.has_backlog.fetch_or(!has_room, Ordering::SeqCst);
+                }
+                state.readers.push(reader);
+            });
+            self.slot.report(out);
+        });
+    }
+
+    pub(crate) fn remove_reader(&self, id: EntityId) -> bool {
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        state.readers.retain(|reader| reader.slot.id != id);
+        state.is_unused()
+    }
+
+    /// A writer of this participant; so many of each instance are kept for those who join later, 0 for all,
+    /// `None` for none.
+    pub(crate) fn add_writer(&self, slot: &Arc<WriterSlot>, kept: Option<u32>) {
+        let writing = Writing {
+            slot: Arc::clone(slot),
+            last: SequenceNumber(0),
+            resolved: SequenceNumber(0),
+            depth: kept.unwrap_or(0),
+            is_kept: kept.is_some(),
+            backlog: VecDeque::new(),
+        };
+        let _rank = Rank::Group.hold();
+        lock(&self.state).writers.insert(slot.id, writing);
+    }
+
+    pub(crate) fn remove_writer(&self, id: EntityId) -> bool {
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        state.writers.remove(&id);
+        state.is_unused()
+    }
+
+    /// Leaves the group, and waits a moment for the others to go on.
+    pub(crate) fn leave(&self) {
+        let deadline = clock::deadline(self.leave_within);
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, _| state.group.leave(now.mono));
+            self.slot.report(out);
+        });
+        loop {
+            let epoch = self.progress.epoch();
+            let is_gone = {
+                let _rank = Rank::Group.hold();
+                lock(&self.state).group.member().is_none_or(|member| member.phase() == Phase::Gone)
+            };
+            if is_gone || !self.progress.wait(epoch, deadline) {
+                break;
+            }
+        }
+        let lingers = clock::deadline(self.linger);
+        while self.progress.wait(self.progress.epoch(), lingers) {}
+        {
+            let _rank = Rank::Group.hold();
+            lock(&self.state).is_ended = true;
+        }
+        self.lane.withdraw(&self.slot);
+        self.messages.withdraw(&self.slot);
+        self.slot.shared().timer.remove(self.guid);
+    }
+
+    /// Something happened that nobody was told of yet.
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events.load(Ordering::SeqCst)
+    }
+
+    /// Takes what happened and nobody was told of yet.
+    pub(crate) fn take_events(&self) -> Vec<AtomicEvent> {
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        self.has_events.store(false, Ordering::SeqCst);
+        std::mem::take(&mut state.events)
+    }
+
+    /// What is known of it.
+    pub(crate) fn look(&self) -> AtomicGroup {
+        let now = clock::mono();
+        let _rank = Rank::Group.hold();
+        let state = lock(&self.state);
+        let known = state.group.member().map(|member| (member.state(now), member.position()));
+        let (phase, epoch, position) = known
+            .as_ref()
+            .map_or((Phase::Gone, 0, 0), |(known, position)| (known.phase, known.epoch, *position));
+        let members = known.iter().flat_map(|(known, _)| {
+            known.members.iter().enumerate().map(|(rank, (id, position))| AtomicMember {
+                participant: id.prefix.participant(),
+                position: *position,
+                is_suspected: known.suspected.has(rank),
+            })
+        });
+        AtomicGroup {
+            topic: self.name.topic.clone(),
+            partition: self.name.partition.clone(),
+            phase: phase.into(),
+            epoch,
+            members: members.collect(),
+            position,
+            in_window: known.as_ref().map_or(0, |(known, _)| known.in_window),
+            unresolved: state.group.member().map_or(0, member::Member::unresolved),
+            is_suspended: known.as_ref().is_some_and(|(known, _)| known.is_suspended),
+            counts: state.counts,
+        }
+    }
+}
+
+impl State {
+    fn is_unused(&self) -> bool {
+        self.readers.is_empty() && self.writers.is_empty()
+    }
+
+    /// A change of this participant is delivered: readers with EVENTUAL consistency get it now.
+    fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: Entry, out: &mut Outbox) {
+        let (id, number) = (entry.writer.entity, entry.number);
+        let position = self.unresolved.iter().position(|(writer, it, _)| (*writer, *it) == (id, number));
+        // What comes of the history was resolved in an earlier life.
+        let Some((_, _, key)) = position.and_then(|position| self.unresolved.remove(position)) else {
+            return;
+        };
+        self.note_resolved(id, number);
+        if entry.kind != EntryKind::Barrier
+            && let Some(writing) = self.writers.get_mut(&id)
+        {
+            writing.backlog.push_back((entry, key));
+            writing.publish(slot, now, out);
+        }
+    }
+
+    fn note_resolved(&mut self, id: EntityId, number: SequenceNumber) {
+        self.moved = true;
+        if let Some(writing) = self.writers.get_mut(&id) {
+            writing.resolved = writing.resolved.max(number);
+        } else if id.kind() == GROUP {
+            self.barriers.1 = self.barriers.1.max(number);
+        }
+    }
+
+    /// The first changes that are not resolved are, elsewhere.
+    fn settle(&mut self, count: u64) {
+        for _ in 0..count {
+            let Some((id, number, _)) = self.unresolved.pop_front() else { break };
+            self.note_resolved(id, number);
+        }
+    }
+}
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the other members of its group have not delivered enough yet"),
+            Self::Changing => {
+                f.write_str("its group is changing, or this participant is not yet a member of it")
+            }
+            Self::Gone => f.write_str("this participant has left the group"),
+            Self::Refused(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<Refused> for NotWritten {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Full => Self::Full,
+            Refused::NoMember => Self::Changing,
+            Refused::Gone => Self::Gone,
+        }
+    }
+}

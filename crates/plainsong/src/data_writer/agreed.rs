@@ -1,0 +1,143 @@
+//! Writing with CONSISTENCY ATOMIC: to the group of the topic.
+
+use std::sync::Arc;
+
+use plainsong_proto::instance::Key;
+use plainsong_proto::payload::NewPayload;
+use plainsong_proto::qos::{Durability, HistoryKind};
+use plainsong_proto::time::{Duration, Instant, Time};
+use plainsong_proto::writer::{ChangeKind, Writer};
+
+use super::WriterInner;
+use crate::atomic::{Change, GroupSlot, NotWritten};
+use crate::base::clock;
+use crate::error::{Error, PreconditionNotMet, Result, WaitedFor};
+
+impl WriterInner {
+    /// The group to which it writes.
+    pub(super) fn group(&self) -> Result<&Arc<GroupSlot>> {
+        self.core.check_enabled(|| self.describe())?;
+        if !self.is_atomic {
+            return Err(PreconditionNotMet::Eventual { entity: self.describe() }.into());
+        }
+        self.agreed.get().ok_or_else(|| Error::NotEnabled(self.describe()))
+    }
+
+    /// Joins the group of the topic.
+    pub(super) fn join(&self) -> Result<()> {
+        let qos = self.slot.look(|writer| writer.qos().clone());
+        let partition = qos.partition.first().cloned().unwrap_or_default();
+        let group = self.publisher.participant.join_group(&self.topic.name, &partition)?;
+        let depth = match qos.history.kind {
+            HistoryKind::KeepLast => u32::try_from(qos.history.depth).unwrap_or(1),
+            HistoryKind::KeepAll => 0,
+        };
+        group.add_writer(&self.slot, (qos.durability >= Durability::TransientLocal).then_some(depth));
+        // It is enabled once, so that the cell is still empty.
+        let _ = self.agreed.set(group);
+        Ok(())
+    }
+
+    pub(super) fn leave(&self) {
+        if let Some(group) = self.agreed.get()
+            && group.remove_writer(self.guid.entity)
+        {
+            self.publisher.participant.leave_group(group);
+        }
+    }
+
+    /// As [`WriterInner::write`].
+    #[cold]
+    pub(super) fn write_agreed(
+        &self,
+        kind: ChangeKind,
+        key: Key,
+        payload: NewPayload<'_>,
+        timestamp: Option<Time>,
+        patience: Option<Duration>,
+    ) -> Result<bool> {
+        let group = self.group()?;
+        let mut change = Change { kind, key, payload, timestamp };
+        let mut deadline = None;
+        loop {
+            let epoch = group.progress.epoch();
+            let Err(refused) = group.write(self.guid.entity, &mut change) else { break };
+            self.check_refusal(refused, patience, timestamp.map(|it| (key, it)))?;
+            let patience = patience.unwrap_or(Duration::ZERO);
+            let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
+            if !group.progress.wait(epoch, deadline) {
+                return Err(self.group_timeout(refused, patience));
+            }
+            self.core.check_enabled(|| self.describe())?;
+        }
+        self.publisher.participant.assert_manual_writers();
+        let lacks_key = kind == ChangeKind::Alive
+            && key.fingerprint.is_some()
+            && self.slot.look(|writer: &Writer| writer.lacks_key(key));
+        Ok(lacks_key)
+    }
+
+    /// Refuses what waiting does not help.
+    fn check_refusal(
+        &self,
+        refused: NotWritten,
+        patience: Option<Duration>,
+        change: Option<(Key, Time)>,
+    ) -> Result<()> {
+        match refused {
+            NotWritten::Refused(error) => Err(self.write_error(error, patience, change)),
+            NotWritten::Gone => Err(Error::LeftGroup { entity: self.describe() }),
+            NotWritten::Full | NotWritten::Changing if patience.is_none() => {
+                let (entity, limit) = (self.describe(), refused.to_string());
+                Err(Error::WouldBlock { entity, limit, behind: Vec::new() })
+            }
+            NotWritten::Full | NotWritten::Changing => Ok(()),
+        }
+    }
+
+    fn group_timeout(&self, refused: NotWritten, timeout: Duration) -> Error {
+        let what = format!("writing by {}: {refused},", self.describe());
+        Error::Timeout { waited_for: WaitedFor::Room, what, timeout }
+    }
+
+    /// Waits until everything that it has written is delivered in the agreed order.
+    pub(super) fn wait_for_resolution(&self, timeout: Duration) -> Result<()> {
+        let group = self.group()?;
+        let last = group.last_of(self.guid.entity);
+        let deadline = clock::deadline(timeout);
+        self.wait_for_group(group, deadline, timeout, |group| group.is_resolved(self.guid.entity, last))
+    }
+
+    fn wait_for_group(
+        &self,
+        group: &GroupSlot,
+        deadline: Option<Instant>,
+        timeout: Duration,
+        is_done: impl Fn(&GroupSlot) -> bool,
+    ) -> Result<()> {
+        loop {
+            let epoch = group.progress.epoch();
+            if is_done(group) {
+                return Ok(());
+            }
+            self.core.check_enabled(|| self.describe())?;
+            if !group.progress.wait(epoch, deadline) {
+                let what = format!("waiting for what {} has written to be delivered", self.describe());
+                return Err(Error::Timeout { waited_for: WaitedFor::Acknowledgments, what, timeout });
+            }
+        }
+    }
+
+    /// Waits until everything that was resolved before is delivered here.
+    pub(super) fn sync(&self, timeout: Duration) -> Result<()> {
+        self.group()?.sync(timeout, &|| self.describe(), &|| self.core.check_enabled(|| self.describe()))
+    }
+
+    /// Whether what it writes goes to others of this host by memory that they share.
+    pub(super) fn shares_memory(&self) -> bool {
+        match self.agreed.get() {
+            Some(group) => group.shares_memory(),
+            None => self.slot.look(Writer::shares_memory),
+        }
+    }
+}
