@@ -12,7 +12,7 @@ use crate::nemesis::member::{Member, Start, clock_library};
 use crate::nemesis::mistake::Mistake;
 use crate::nemesis::network::Network;
 use crate::nemesis::network::link::Counts;
-use crate::nemesis::plan::{Cell, Consistency, Durability, Nemesis, name};
+use crate::nemesis::plan::{Cell, Consistency, Durability, Nemesis, Role, name};
 use crate::nemesis::record::Record;
 use crate::random::Random;
 
@@ -149,14 +149,15 @@ impl Run<'_> {
 
     fn start(&mut self, slot: usize) -> Result<(), String> {
         let roles = self.cell.topology.roles();
-        let role = roles[slot];
+        let role = self.role(slot);
         let is_first = self.slots[slot].is_first;
         let process = self.next_process;
         self.next_process += 1;
         let mut options = vec![
             format!("--process={process}"),
             format!("--writers={}", roles.iter().filter(|it| it.writes).count()),
-            format!("--readers={}", roles.iter().filter(|it| it.reads).count()),
+            format!("--readers={}", (0..roles.len()).filter(|slot| self.role(*slot).reads).count()),
+            format!("--members={}", roles.iter().filter(|it| it.reads || it.writes).count()),
             format!("--consistency={}", name(&self.common.consistency)),
             format!("--durability={}", name(&self.cell.durability)),
             format!("--seed={}", self.random.next()),
@@ -164,7 +165,7 @@ impl Run<'_> {
         let is_whole = is_first || self.cell.durability != Durability::Volatile;
         let flags = [(role.writes, "--writes"), (role.reads, "--reads"), (is_whole, "--is-whole")];
         options.extend(flags.into_iter().filter(|(is, _)| *is).map(|(_, flag)| flag.to_owned()));
-        let reader = roles.iter().position(|it| it.reads);
+        let reader = (0..roles.len()).find(|slot| self.role(*slot).reads);
         if let Some(mistake) = self.common.mistake.filter(|_| is_first && reader == Some(slot)) {
             options.push(format!("--mistake={}", name(&mistake)));
         }
@@ -177,6 +178,12 @@ impl Run<'_> {
         self.slots[slot].started_ns = now_ns();
         self.slots[slot].member = Some(Member::start(&self.network, &start)?);
         Ok(())
+    }
+
+    /// Where an order is agreed on, who writes reads: what is resolved must be read by somebody.
+    fn role(&self, slot: usize) -> Role {
+        let role = self.cell.topology.roles()[slot];
+        Role { reads: role.reads || role.writes && self.common.consistency == Consistency::Atomic, ..role }
     }
 
     fn members(&self) -> impl Iterator<Item = &Member> {
@@ -206,7 +213,7 @@ impl Run<'_> {
             let process = member.process;
             self.slots[slot].is_first = false;
             let record = end(member);
-            let reads = self.cell.topology.roles()[slot].reads;
+            let reads = self.role(slot).reads;
             let life = Life { process, record, reads, started_ns, killed_ns, is_first, survives: false };
             self.outcome.lives.push(life);
         }
@@ -336,31 +343,54 @@ impl Run<'_> {
         for Active { fault, .. } in std::mem::take(&mut self.active) {
             self.undo(&fault)?;
         }
-        self.tell("rest");
         self.outcome.load_ns[1] = now_ns();
         let begin = Instant::now();
+        let mut asked = 1;
+        self.tell("rest");
         loop {
             self.look_after();
-            let missing = self.missing();
+            let missing = self.busy(asked).or_else(|| self.missing());
             self.outcome.healed = begin.elapsed();
             match missing {
-                None => return Ok(()),
+                None => break,
                 Some(what) if begin.elapsed() > self.common.heals => {
                     let heals = self.common.heals;
                     self.outcome.violations.push(format!("not healed within {heals:?}: {what}"));
                     return Ok(());
                 }
-                Some(_) => std::thread::sleep(LOOK),
+                Some(_) if self.common.consistency == Consistency::Atomic && self.busy(asked).is_none() => {
+                    asked += 1;
+                    self.tell("write");
+                }
+                Some(_) => {}
             }
+            std::thread::sleep(LOOK);
         }
+        self.tell("read");
+        let end = Instant::now() + STARTS;
+        while let Some(what) = self.busy(asked + 1) {
+            self.look_after();
+            if Instant::now() > end {
+                self.outcome.violations.push(format!("does not read in the end: {what}"));
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
-    /// What is missing of rest.
+    /// Who has not yet done everything that it was asked for.
+    fn busy(&self, asked: u64) -> Option<String> {
+        let member = self.members().find(|member| member.record().rests < asked)?;
+        Some(format!(
+            "process {} has writes that are not resolved: {}",
+            member.process,
+            member.record().state
+        ))
+    }
+
+    /// What readers have not yet.
     fn missing(&self) -> Option<String> {
-        let busy = self.members().find(|member| member.record().rests == 0);
-        if let Some(member) = busy {
-            return Some(format!("process {} has writes that are not resolved", member.process));
-        }
         match self.common.consistency {
             Consistency::Eventual => self.behind(),
             Consistency::Atomic => self.apart(),

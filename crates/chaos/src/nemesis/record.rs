@@ -21,6 +21,8 @@ pub(crate) struct Record {
     pub(crate) missed: u64,
     registers: Vec<register::Operation>,
     lists: Vec<append::Operation>,
+    /// What it last knew of its group.
+    pub(crate) state: String,
     pub(crate) violations: Vec<String>,
 }
 
@@ -51,6 +53,7 @@ impl Record {
                 let action = append::Action::Read(lists);
                 self.lists.push(append::Operation { action, began_ns, ended_ns: Some(ended_ns) });
             }
+            Told::State(what) => self.state = what,
             Told::Violation(what) => self.violations.push(what),
         }
     }

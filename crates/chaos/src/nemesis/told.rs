@@ -57,8 +57,10 @@ pub(crate) enum Told {
     Register { key: u64, value: Option<u64>, began_ns: u64, ended_ns: u64 },
     /// Some lists were read at once.
     Lists { lists: Vec<(u64, Vec<u64>)>, began_ns: u64, ended_ns: u64 },
-    /// It does nothing any more until it is told to: every write is resolved.
+    /// It has done what it was told to, and all that it wrote is resolved.
     Rests,
+    /// What it knows of its group.
+    State(String),
     /// Something is wrong.
     Violation(String),
 }
@@ -88,6 +90,7 @@ impl fmt::Display for Told {
                 }
             }
             Self::Rests => write!(f, "rests")?,
+            Self::State(what) => write!(f, "state {what}")?,
             Self::Violation(what) => write!(f, "violation {what}")?,
         }
         f.write_char(' ')?;
@@ -100,8 +103,10 @@ impl Told {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let line = line.strip_suffix(END)?.strip_suffix(' ')?;
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if word == "violation" {
-            return Some(Self::Violation(rest.to_owned()));
+        match word {
+            "state" => return Some(Self::State(rest.to_owned())),
+            "violation" => return Some(Self::Violation(rest.to_owned())),
+            _ => {}
         }
         let numbers: Option<Vec<u64>> = rest.split_whitespace().map(|it| it.parse().ok()).collect();
         Some(match (word, numbers?.as_slice()) {
@@ -160,6 +165,7 @@ mod tests {
             Told::Register { key: 3, value: Some(6), began_ns: 4, ended_ns: 5 },
             Told::Lists { lists: vec![(1, vec![5, 6, 7]), (2, vec![])], began_ns: 4, ended_ns: 5 },
             Told::Rests,
+            Told::State("position 3 of 4".to_owned()),
             Told::Violation("a write: no".to_owned()),
         ] {
             let line = told.to_string();

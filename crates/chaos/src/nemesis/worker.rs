@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use plainsong::Error;
+use plainsong::atomic::{AtomicGroup, MemberPhase};
 use plainsong::prelude::*;
 
 use crate::clock::now_ns;
@@ -20,8 +21,9 @@ use crate::nemesis::told::{Kind, Told, value};
 use crate::random::Random;
 
 const TOPIC: &str = "Commands";
-/// Writers of a process: one writes at a pace, the others wait for each of their samples.
-const WRITERS: u64 = 3;
+/// Writers of a process: one writes at a pace, two wait for each of their samples, the last writes what it is
+/// told to.
+const WRITERS: u64 = 4;
 /// Octets of a sample beside the rest: shortest and longest.
 const BYTES: [u64; 2] = [16, 16 << 10];
 /// Pauses between samples of the first writer, and between operations of the others, in milliseconds.
@@ -34,6 +36,7 @@ const LISTS: u64 = 2;
 /// So long lists grow, then others do.
 const LIST_LIFE_NS: u64 = 2_000_000_000;
 /// A call waits so long, then the next one does.
+const STATE_PAUSE: Duration = Duration::from_secs(1);
 const WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Args, Clone, Debug)]
@@ -50,6 +53,9 @@ pub(crate) struct Options {
     pub(crate) writers: u64,
     #[arg(long)]
     pub(crate) readers: u64,
+    /// Processes that write or read
+    #[arg(long)]
+    pub(crate) members: u64,
     /// It gets everything that was ever written: what it keeps is what others keep
     #[arg(long)]
     pub(crate) is_whole: bool,
@@ -101,12 +107,22 @@ impl Command<'_> {
 /// What the threads of a process share.
 struct Shared {
     options: Options,
+    participant: DomainParticipant,
     resting: AtomicBool,
     /// Threads that do something.
     busy: AtomicU64,
 }
 
 impl Shared {
+    fn is_atomic(&self) -> bool {
+        self.options.consistency == Consistency::Atomic
+    }
+
+    /// What is known of the group of an ATOMIC topic.
+    fn group(&self) -> Option<AtomicGroup> {
+        self.participant.atomic_groups().into_iter().find(|group| group.topic == TOPIC)
+    }
+
     /// Waits while nothing is to be done.
     fn rest(&self) {
         if self.resting.load(Ordering::Acquire) {
@@ -130,7 +146,7 @@ fn say(told: &Told) {
 fn refused(what: &str, error: &Error) {
     match error {
         Error::Timeout { .. } => {}
-        Error::AlreadyDeleted(_) => std::thread::sleep(Duration::from_secs(3_600)),
+        Error::AlreadyDeleted(_) | Error::LeftGroup { .. } => std::thread::sleep(Duration::from_secs(3_600)),
         _ => {
             say(&Told::Violation(format!("{what}: {error}")));
             std::thread::sleep(WAIT);
@@ -183,6 +199,8 @@ struct Replica {
     registers: BTreeMap<u64, u64>,
     lists: BTreeMap<u64, Vec<u64>>,
     count: u64,
+    /// So often something was missed.
+    missed: u64,
     spoiled: Spoiled,
 }
 
@@ -205,48 +223,80 @@ struct Reading {
 
 impl Reading {
     /// Takes what is there, in its order.
-    fn take(&self, options: &Options) {
+    fn take(&self, shared: &Shared) {
         let mut taken = lock(&self.taken);
         let (samples, replica) = &mut *taken;
         if let Err(error) = self.reader.take_reusing(&ReadOptions::new(), samples) {
             return refused("taking", &error);
         }
-        for sample in samples.iter().filter_map(|sample| sample.data.as_ref()) {
-            let id = sample.id();
-            replica.apply(id, sample.kind());
-            let entry = Entry { position: replica.count, epoch: 0, id, hash: sample.hash(), at_ns: now_ns() };
-            replica.spoiled.entries(options.mistake, entry).for_each(|entry| say(&Told::Got(entry)));
+        for sample in samples.iter() {
+            let Some(data) = sample.data.as_ref() else { continue };
+            let id = data.id();
+            replica.apply(id, data.kind());
+            let (position, epoch) = match shared.options.consistency {
+                Consistency::Eventual => (replica.count, 0),
+                Consistency::Atomic => (sample.info.agreed.position, sample.info.agreed.epoch),
+            };
+            let entry = Entry { position, epoch, id, hash: data.hash(), at_ns: now_ns() };
+            let mistake = shared.options.mistake;
+            replica.spoiled.entries(mistake, entry).for_each(|entry| say(&Told::Got(entry)));
+        }
+        if shared.group().is_some_and(|group| group.counts.diverged > 0) {
+            say(&Told::Violation("has something else than most others".to_owned()));
+        }
+        // It is known before what comes after it is delivered. Who has no history has none of what was agreed
+        // on without it.
+        let missed = shared.group().map_or(0, |group| match shared.options.durability {
+            Durability::Volatile => group.counts.data_loss + group.counts.evicted,
+            Durability::TransientLocal => group.counts.data_loss,
+        });
+        while replica.missed < missed {
+            replica.missed += 1;
+            say(&Told::Missed);
         }
     }
 
-    /// Reads a register or lists as they are now.
-    fn read(&self, options: &Options, what: impl FnOnce(&Replica, u64) -> Told) {
+    /// Reads a register or lists as they are now, if it can be told how they are.
+    fn read(&self, shared: &Shared, what: impl FnOnce(&Replica, u64) -> Told) -> bool {
         let began_ns = now_ns();
-        self.take(options);
-        say(&what(&lock(&self.taken).1, began_ns));
+        if shared.is_atomic()
+            && let Err(error) = self.reader.sync(WAIT)
+        {
+            refused("synchronizing", &error);
+            return false;
+        }
+        self.take(shared);
+        let replica = &lock(&self.taken).1;
+        // Who missed something does not know how they are.
+        if replica.missed == 0 || shared.options.durability != Durability::Volatile {
+            say(&what(replica, began_ns));
+        }
+        true
     }
 
-    fn read_register(&self, options: &Options, key: u64) {
-        self.read(options, |replica, began_ns| {
+    fn read_register(&self, shared: &Shared, key: u64) -> bool {
+        self.read(shared, |replica, began_ns| {
             let value = replica.registers.get(&key).copied();
             Told::Register { key, value, began_ns, ended_ns: now_ns() }
-        });
+        })
     }
 
-    /// Lists that elements are appended to now, or all.
-    fn read_lists(&self, options: &Options, keys: impl Iterator<Item = u64>) {
-        self.read(options, |replica, began_ns| {
+    /// Lists that elements are appended to now.
+    fn read_lists(&self, shared: &Shared) -> bool {
+        self.read(shared, |replica, began_ns| {
             let list = |key| (key, replica.lists.get(&key).cloned().unwrap_or_default());
-            Told::Lists { lists: keys.map(list).collect(), began_ns, ended_ns: now_ns() }
-        });
+            Told::Lists { lists: current_lists().map(list).collect(), began_ns, ended_ns: now_ns() }
+        })
     }
 
     /// Everything once more, in the end.
-    fn read_all(&self, options: &Options) {
-        self.take(options);
-        let lists: Vec<u64> = lock(&self.taken).1.lists.keys().copied().collect();
-        self.read_lists(options, lists.into_iter());
-        (0..REGISTERS).for_each(|key| self.read_register(options, key));
+    fn read_all(&self, shared: &Shared) {
+        let all = |replica: &Replica, began_ns| {
+            let lists = replica.lists.iter().map(|(key, list)| (*key, list.clone())).collect();
+            Told::Lists { lists, began_ns, ended_ns: now_ns() }
+        };
+        while !self.read(shared, all) {}
+        (0..REGISTERS).for_each(|key| while !self.read_register(shared, key) {});
     }
 }
 
@@ -262,12 +312,13 @@ fn current_lists() -> std::ops::Range<u64> {
 /// What the library refuses.
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let fail = |error: Error| error.to_string();
+    let participant = DomainParticipant::new(0).map_err(fail)?;
     let shared = Arc::new(Shared {
         options: options.clone(),
+        participant: participant.clone(),
         resting: AtomicBool::new(true),
         busy: AtomicU64::new(0),
     });
-    let participant = DomainParticipant::new(0).map_err(fail)?;
     let topic = participant.create_topic(TOPIC, QosSet::default()).map_err(fail)?;
     let mut random = Random::new(options.seed);
     let mut reading = None;
@@ -286,7 +337,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
             writers.push(Writing { writer, next, random: Random::new(random.next()), octets: Vec::new() });
         }
     }
-    await_matches(&writers, reading.as_deref(), options).map_err(fail)?;
+    await_matches(&writers, reading.as_deref(), &shared).map_err(fail)?;
     if let Some(reading) = reading.clone() {
         let shared = Arc::clone(&shared);
         std::thread::spawn(move || keep_reading(&reading, &shared));
@@ -295,14 +346,14 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     if let Some(writing) = writers.next() {
         begin(&shared, move |shared| stream(writing, shared));
     }
-    for index in 1..WRITERS {
+    for index in 1..WRITERS - 1 {
         let (writing, reading) = (writers.next(), reading.clone().filter(|_| options.is_whole));
         let random = Random::new(options.seed ^ index);
         if writing.is_some() || reading.is_some() {
             begin(&shared, move |shared| act(writing, reading.as_deref(), random, shared));
         }
     }
-    obey(&shared, reading.as_deref());
+    obey(&shared, reading.as_deref(), writers.next());
     Ok(())
 }
 
@@ -334,14 +385,23 @@ fn begin(shared: &Arc<Shared>, action: impl FnOnce(&Shared) + Send + 'static) {
 }
 
 /// Waits until everybody has found everybody, and tells it.
-fn await_matches(writers: &[Writing], reading: Option<&Reading>, options: &Options) -> Result<(), Error> {
+fn await_matches(writers: &[Writing], reading: Option<&Reading>, shared: &Shared) -> Result<(), Error> {
+    let options = &shared.options;
     loop {
         let mut is_complete = true;
-        for writing in writers {
-            is_complete &= writing.writer.matched_subscriptions()?.len() as u64 >= options.readers;
-        }
-        if let Some(reading) = reading {
-            is_complete &= reading.reader.matched_publications()?.len() as u64 >= options.writers * WRITERS;
+        if shared.is_atomic() && (options.writes || options.reads) {
+            let is_there = |group: AtomicGroup| {
+                group.phase == MemberPhase::Active && group.members.len() as u64 >= options.members
+            };
+            is_complete = shared.group().is_some_and(is_there);
+        } else {
+            for writing in writers {
+                is_complete &= writing.writer.matched_subscriptions()?.len() as u64 >= options.readers;
+            }
+            if let Some(reading) = reading {
+                let matched = reading.reader.matched_publications()?.len() as u64;
+                is_complete &= matched >= options.writers * WRITERS;
+            }
         }
         if is_complete {
             say(&Told::Ready);
@@ -352,20 +412,44 @@ fn await_matches(writers: &[Writing], reading: Option<&Reading>, options: &Optio
 }
 
 /// Does what it is told until the end of its input.
-fn obey(shared: &Shared, reading: Option<&Reading>) {
+fn obey(shared: &Arc<Shared>, reading: Option<&Reading>, mut last: Option<Writing>) {
+    let stated = Arc::clone(shared);
+    std::thread::spawn(move || tell_state(&stated));
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-        let rests = line == "rest";
-        shared.resting.store(rests, Ordering::Release);
-        if !rests {
-            continue;
+        match line.as_str() {
+            "go" => shared.resting.store(false, Ordering::Release),
+            "rest" => {
+                shared.resting.store(true, Ordering::Release);
+                while shared.busy.load(Ordering::Acquire) > 0 {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                say(&Told::Rests);
+            }
+            // Those who came back meanwhile read something, too.
+            "write" => {
+                if let Some(writing) = &mut last {
+                    writing.write(Kind::Load);
+                    writing.resolve();
+                }
+                say(&Told::Rests);
+            }
+            _ => {
+                if let Some(reading) = reading.filter(|_| shared.options.is_whole) {
+                    reading.read_all(shared);
+                }
+                say(&Told::Rests);
+            }
         }
-        while shared.busy.load(Ordering::Acquire) > 0 {
-            std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Tells what is known of the group now and then.
+fn tell_state(shared: &Shared) {
+    while shared.is_atomic() {
+        std::thread::sleep(STATE_PAUSE);
+        if let Some(group) = shared.group() {
+            say(&Told::State(format!("{group} {:?}", group.counts).replace('\n', ";")));
         }
-        if let Some(reading) = reading.filter(|_| shared.options.is_whole) {
-            reading.read_all(&shared.options);
-        }
-        say(&Told::Rests);
     }
 }
 
@@ -375,7 +459,7 @@ fn keep_reading(reading: &Reading, shared: &Shared) {
     loop {
         // Nothing came.
         let _ = waiting.wait(WAIT);
-        reading.take(&shared.options);
+        reading.take(shared);
     }
 }
 
@@ -395,7 +479,6 @@ fn stream(mut writing: Writing, shared: &Shared) {
 
 /// Writes to registers and lists, and reads them, one after the other.
 fn act(mut writing: Option<Writing>, reading: Option<&Reading>, mut random: Random, shared: &Shared) {
-    let options = &shared.options;
     loop {
         shared.rest();
         let is_read = writing.is_none() || reading.is_some() && random.percent(50);
@@ -403,8 +486,11 @@ fn act(mut writing: Option<Writing>, reading: Option<&Reading>, mut random: Rand
         let key =
             if is_register { random.below(REGISTERS) } else { current_lists().start + random.below(LISTS) };
         match (&mut writing, reading) {
-            (_, Some(reading)) if is_read && is_register => reading.read_register(options, key),
-            (_, Some(reading)) if is_read => reading.read_lists(options, current_lists()),
+            (_, Some(reading)) if is_read => {
+                // What cannot be told is no operation.
+                let _ =
+                    if is_register { reading.read_register(shared, key) } else { reading.read_lists(shared) };
+            }
             (Some(writing), _) => {
                 writing.write(if is_register { Kind::Register(key) } else { Kind::Append(key) });
                 writing.resolve();
