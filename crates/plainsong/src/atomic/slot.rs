@@ -71,6 +71,8 @@ struct State {
     unresolved: VecDeque<(EntityId, SequenceNumber, Key)>,
     /// The last barrier, and the last that is delivered.
     barriers: (SequenceNumber, SequenceNumber),
+    /// The last one that is not delivered here, and will not be.
+    lost_barrier: SequenceNumber,
     /// Entries whose octets come next, by their lanes.
     apart: BTreeMap<Guid, Head>,
     /// The last number on the lane of each entry that is kept there.
@@ -159,6 +161,7 @@ impl GroupSlot {
                 writers: BTreeMap::new(),
                 unresolved: VecDeque::new(),
                 barriers: Default::default(),
+                lost_barrier: SequenceNumber::default(),
                 apart: BTreeMap::new(),
                 sent: VecDeque::new(),
                 samples: CachedSamples::new(),
@@ -447,8 +450,13 @@ impl GroupSlot {
                     Err(_) => {}
                 }
             }
-            if barrier.is_some_and(|number| self.is_synced(number)) {
-                return Ok(());
+            match barrier.map(|number| self.is_synced(number)) {
+                Some(Some(true)) => return Ok(()),
+                Some(None) => {
+                    barrier = None;
+                    continue;
+                }
+                Some(Some(false)) | None => {}
             }
             check()?;
             if !self.progress.wait(epoch, deadline) {
@@ -465,9 +473,13 @@ impl GroupSlot {
     }
 
     /// Whether a barrier is resolved.
-    fn is_synced(&self, number: SequenceNumber) -> bool {
+    /// Whether a barrier, or one after it, is delivered here; `None` if it never will be, because the others
+    /// went on without this participant meanwhile.
+    fn is_synced(&self, number: SequenceNumber) -> Option<bool> {
         let _rank = Rank::Group.hold();
-        lock(&self.state).barriers.1 >= number
+        let state = lock(&self.state);
+        let is_delivered = state.barriers.1 >= number;
+        (is_delivered || state.lost_barrier < number).then_some(is_delivered)
     }
 
     /// Whether a change is delivered here, or it is known that it was to the others.
@@ -664,7 +676,13 @@ impl State {
     fn settle(&mut self, count: u64) {
         for _ in 0..count {
             let Some((id, number, _)) = self.unresolved.pop_front() else { break };
-            self.note_resolved(id, number);
+            if id.kind() == GROUP {
+                // What stands before it is not delivered here.
+                self.lost_barrier = self.lost_barrier.max(number);
+                self.moved = true;
+            } else {
+                self.note_resolved(id, number);
+            }
         }
     }
 }
