@@ -12,18 +12,42 @@ fn nemesis(cell: &str, seconds: &str, more: &[&str]) -> Output {
 
 /// It fails, and says why.
 fn expect_violation(mistake: &str, words: &str) {
-    let output = nemesis("pair/volatile/calm", "0.5", &["--mistake", mistake]);
+    expect_violation_of("eventual", mistake, words);
+}
+
+fn expect_violation_of(consistency: &str, mistake: &str, words: &str) {
+    let more = ["--consistency", consistency, "--mistake", mistake];
+    let output = nemesis("pair/volatile/calm", "0.5", &more);
     let [text, errors] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     let is_named = text.lines().any(|line| line.starts_with("VIOLATION") && line.contains(words));
     assert!(output.status.code() == Some(1) && is_named, "{}: {text}{errors}", output.status);
 }
 
-#[test]
-fn a_mix_of_faults_harms_nobody() {
-    let output = nemesis("triple/transient-local/mix", "4", &[]);
+fn expect_none(cell: &str, seconds: &str, consistency: &str) {
+    let output = nemesis(cell, seconds, &["--consistency", consistency]);
     let [text, errors] = [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it));
     assert!(output.status.success() && errors.is_empty(), "{}: {text}{errors}", output.status);
     assert!(text.starts_with("ok ") && text.contains("\nviolations: 0\n"), "{text}");
+}
+
+#[test]
+fn a_mix_of_faults_harms_nobody() {
+    expect_none("triple/transient-local/mix", "4", "eventual");
+}
+
+#[test]
+fn members_agree_while_one_is_killed_and_comes_back() {
+    expect_none("triple/transient-local/kill", "5", "atomic");
+}
+
+#[test]
+fn another_order_is_noticed() {
+    expect_violation_of("atomic", "swap", "(not contiguous)");
+}
+
+#[test]
+fn a_read_of_what_was_before_is_noticed() {
+    expect_violation_of("atomic", "stale", "(not linearizable)");
 }
 
 #[test]

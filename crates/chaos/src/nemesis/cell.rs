@@ -420,9 +420,10 @@ impl Run<'_> {
 
     /// Two readers that are not at the same place.
     fn apart(&self) -> Option<String> {
-        let ends: Vec<(u64, u64)> = self
-            .members()
-            .filter_map(|member| Some((member.process, member.record().log.last()?.position)))
+        let readers = self.slots.iter().enumerate().filter(|(slot, _)| self.role(*slot).reads);
+        let ends: Vec<(u64, u64)> = readers
+            .filter_map(|(_, slot)| slot.member.as_ref())
+            .map(|member| (member.process, member.record().log.last().map_or(0, |it| it.position)))
             .collect();
         let (first, others) = ends.split_first()?;
         let other = others.iter().find(|it| it.1 != first.1)?;

@@ -20,6 +20,8 @@ pub(crate) enum Mistake {
     Corrupt,
     /// A sample that nobody wrote.
     Phantom,
+    /// Registers are told as they were before.
+    Stale,
     /// The process ends.
     Crash,
 }
@@ -53,7 +55,7 @@ impl Spoiled {
             Some(Mistake::Corrupt) => entry.hash ^= 1,
             Some(Mistake::Phantom) => entry.id.writer += 1_000,
             Some(Mistake::Crash) => std::process::exit(3),
-            None => {}
+            Some(Mistake::Stale) | None => {}
         }
         is_told.then_some(entry).into_iter().chain(also)
     }

@@ -197,6 +197,8 @@ impl Writing {
 #[derive(Default)]
 struct Replica {
     registers: BTreeMap<u64, u64>,
+    /// What registers were before.
+    stale: BTreeMap<u64, u64>,
     lists: BTreeMap<u64, Vec<u64>>,
     count: u64,
     /// So often something was missed.
@@ -209,7 +211,11 @@ impl Replica {
         self.count += 1;
         match kind {
             Kind::Load => {}
-            Kind::Register(key) => drop(self.registers.insert(key, value(id))),
+            Kind::Register(key) => {
+                if let Some(before) = self.registers.insert(key, value(id)) {
+                    self.stale.insert(key, before);
+                }
+            }
             Kind::Append(key) => self.lists.entry(key).or_default().push(value(id)),
         }
     }
@@ -276,7 +282,9 @@ impl Reading {
 
     fn read_register(&self, shared: &Shared, key: u64) -> bool {
         self.read(shared, |replica, began_ns| {
-            let value = replica.registers.get(&key).copied();
+            let is_stale = shared.options.mistake == Some(Mistake::Stale);
+            let registers = if is_stale { &replica.stale } else { &replica.registers };
+            let value = registers.get(&key).copied();
             Told::Register { key, value, began_ns, ended_ns: now_ns() }
         })
     }
