@@ -78,6 +78,7 @@ pub mod qos_provider;
 pub mod query;
 pub mod read_options;
 mod reader_access;
+pub mod replicated;
 mod runtime;
 pub mod sample;
 pub mod serialized;

@@ -66,13 +66,44 @@ mod large_data {
     }
 }
 
+mod replicated {
+    use plainsong::prelude::*;
+
+    use plainsong::replicated::{Replicated, StateMachine};
+
+    #[derive(DdsType, Default)]
+    struct Claim {
+        by: String,
+    }
+
+    #[derive(Default)]
+    struct Dock {
+        owner: Option<String>,
+    }
+
+    impl StateMachine for Dock {
+        type Command = Claim;
+        type Response = bool;
+
+        fn apply(&mut self, claim: Claim) -> bool {
+            // Every process decides this alike: only the first has the dock.
+            *self.owner.get_or_insert_with(|| claim.by.clone()) == claim.by
+        }
+    }
+
+    fn claim(participant: &DomainParticipant, robot: &str) -> plainsong::Result<bool> {
+        let dock = Replicated::<Dock>::open(participant, "Dock")?;
+        dock.propose(&Claim { by: robot.to_owned() }, Duration::from_secs(5))
+    }
+}
+
 #[test]
 fn the_rust_of_the_readme_compiles() {
     let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
     let (readme, here) = (lines(include_str!("../../../README.md")), lines(include_str!("readme.rs")));
     let blocks: Vec<_> =
         readme.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(blocks.len(), 3);
+    assert_eq!(blocks.len(), 4);
     for block in blocks {
         assert!(here.contains(block.trim()), "not in this file: {block}");
     }
