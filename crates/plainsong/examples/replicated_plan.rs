@@ -5,9 +5,9 @@
 //! cargo run -p plainsong --example replicated_plan -- bob
 //! cargo run -p plainsong --example replicated_plan -- cid
 //! ```
-//! Type `add TEXT`, `done NUMBER` or `show`. Kill one with `kill -9`: the others go on. Start it again: it has the
-//! plan. With a number after the name, it adds so many steps by itself. `DOMAIN_ID` chooses a domain other
-//! than 0.
+//! Type `add TEXT`, `done NUMBER` or `show`. Kill one with `kill -9`: the others go on. Start it again: it
+//! has the plan. With a number after the name, it adds so many steps by itself. `DOMAIN_ID` chooses a domain
+//! other than 0.
 
 use std::io::BufRead;
 

@@ -1,11 +1,11 @@
 //! State that several processes hold and change together: state machine replication on an ATOMIC topic.
 //!
-//! Every process applies the same commands in the same order, so that all have the same state. One that dies
-//! takes nothing with it; one that comes later, or comes back, gets all commands and has the same state again.
-//! For that the members keep all of them in memory.
+//! Every process applies the same commands in the same order, so that all have the same state. One that
+//! dies takes nothing with it; one that comes later, or comes back, gets all commands and has the same state
+//! again. For that the members keep all of them in memory.
 //!
-//! A process that is cut off from a majority of the voters ([`atomic`](crate::atomic)) has the state as it was,
-//! and proposes nothing until it is heard again.
+//! A process that is cut off from a majority of the voters ([`atomic`](crate::atomic)) has the state as it
+//! was, and proposes nothing until it is heard again.
 //!
 //! ```no_run
 //! use plainsong::prelude::*;
@@ -98,8 +98,8 @@ struct Machine<S: StateMachine> {
 struct Applier<S: StateMachine>(Weak<Inner<S>>);
 
 impl<S: StateMachine> Replicated<S> {
-    /// Takes part in the state of this name: a TRANSIENT_LOCAL topic with CONSISTENCY ATOMIC. The state begins
-    /// as its default, and has what others have done to it once [`Self::sync`] returns.
+    /// Takes part in the state of this name: a TRANSIENT_LOCAL topic with CONSISTENCY ATOMIC. The state
+    /// begins as its default, and has what others have done to it once [`Self::sync`] returns.
     ///
     /// # Errors
     /// As those of creating a topic, a writer and a reader.
@@ -135,8 +135,8 @@ impl<S: StateMachine> Replicated<S> {
     /// others bring.
     ///
     /// # Errors
-    /// [`Error::Timeout`]: it was not accepted, or not applied yet; in the second case it may still be. Those of
-    /// [`DataWriter::write`].
+    /// [`Error::Timeout`]: it was not accepted, or not applied yet; in the second case it may still be. Those
+    /// of [`DataWriter::write`].
     pub fn propose(&self, command: &S::Command, timeout: impl Into<Duration>) -> Result<S::Response> {
         let timeout = timeout.into();
         let deadline = clock::deadline(timeout);
