@@ -1,6 +1,6 @@
 //! QoS that an entity may have.
 
-use plainsong_proto::qos::{Durability, EntityKind, Inconsistent, QosSet, consistent, consistent_in_group};
+use plainsong_proto::qos::{EntityKind, Inconsistent, QosSet, consistent, consistent_in_group};
 
 use crate::error::{BadParameter, Error, Result};
 
@@ -9,20 +9,14 @@ pub(crate) fn check_qos(qos: &QosSet, kind: EntityKind, entity: &str) -> Result<
     consistent(qos, kind).map_err(|inconsistent| refusal(inconsistent, entity.to_owned()))
 }
 
-/// Refuses what a writer or reader cannot have together with its publisher or subscriber, and what is not
-/// carried out yet. `before` is what it had until now, if it is enabled.
+/// Refuses what a writer or reader cannot have together with its publisher or subscriber. `before` is what it
+/// had until now, if it is enabled.
 pub(crate) fn check_announced_qos(
     qos: &QosSet,
     before: Option<&QosSet>,
     describe: impl Fn() -> String,
 ) -> Result<()> {
-    consistent_in_group(qos, before).map_err(|inconsistent| refusal(inconsistent, describe()))?;
-    if qos.is_atomic() && qos.durability > Durability::TransientLocal {
-        let what = "DURABILITY TRANSIENT and PERSISTENT with CONSISTENCY ATOMIC are not supported yet: use \
-                    TRANSIENT_LOCAL";
-        return Err(Error::Unsupported { entity: describe(), what });
-    }
-    Ok(())
+    consistent_in_group(qos, before).map_err(|inconsistent| refusal(inconsistent, describe()))
 }
 
 fn refusal(inconsistent: Inconsistent, entity: String) -> Error {

@@ -63,14 +63,6 @@ pub enum Error {
         /// The entity.
         entity: String,
     },
-    /// Plainsong cannot do that yet (DCPS `UNSUPPORTED`).
-    #[error("{entity}: {what}")]
-    Unsupported {
-        /// The entity.
-        entity: String,
-        /// What, and what to do instead.
-        what: &'static str,
-    },
     /// Policies contradict each other.
     #[error("inconsistent QoS of {entity}: {}: {}", .source.policy, .source.reason)]
     InconsistentPolicy {

