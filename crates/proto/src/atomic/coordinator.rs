@@ -243,8 +243,7 @@ impl Coordinator {
     /// Those who may be taken in.
     fn ready(&self, view: &View) -> impl Iterator<Item = Joiner> {
         // Of one participant the last life counts.
-        let last =
-            |id: MemberId| !self.joiners.keys().any(|it| it.prefix == id.prefix && it.nonce > id.nonce);
+        let last = |id: MemberId| id.is_last(self.joiners.keys());
         let is_there = move |id: MemberId| view.members.iter().any(|it| it.id.prefix == id.prefix);
         self.joiners.iter().filter_map(move |(id, wish)| {
             let hears_all = view.members.iter().all(|it| wish.join.hears.contains(&it.id));
@@ -292,7 +291,8 @@ impl Coordinator {
     /// The first epoch, of those who wish to join, once they are enough.
     fn make_group<B>(&mut self, now: Instant, out: &mut Vec<Proposal<B>>) {
         let Some(bootstrap) = self.bootstrap else { return };
-        let ids: Vec<MemberId> = self.joiners.keys().copied().take(MEMBERS_MAX).collect();
+        let last = self.joiners.keys().copied().filter(|id| id.is_last(self.joiners.keys()));
+        let ids: Vec<MemberId> = last.take(MEMBERS_MAX).collect();
         if ids.is_empty() {
             return;
         }

@@ -58,6 +58,12 @@ impl MemberId {
         Self { prefix: self.prefix, nonce: self.nonce.wrapping_add(1) }
     }
 
+    /// Whether this is the last life of its participant among these.
+    #[must_use]
+    pub(crate) fn is_last<'a>(self, all: impl IntoIterator<Item = &'a Self>) -> bool {
+        !all.into_iter().any(|it| it.prefix == self.prefix && it.nonce > self.nonce)
+    }
+
     /// This member as a voter, where the members vote.
     #[must_use]
     pub fn voter(self) -> VoterId {

@@ -136,7 +136,8 @@ impl<B: Body> Member<B> {
         {
             return;
         }
-        let others = joining.others.keys().take(MEMBERS_MAX - 1).copied();
+        let lasting = |id: &MemberId| id.prefix != self.id.prefix && id.is_last(joining.others.keys());
+        let others = joining.others.keys().copied().filter(lasting).take(MEMBERS_MAX - 1);
         let ids = std::iter::once(self.id).chain(others);
         let members: Vec<Place> = ids.map(|id| Place { id, caught_up: true }).collect();
         let next_instance = self.config.instance.wrapping_add(1);
