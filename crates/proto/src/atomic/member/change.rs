@@ -9,7 +9,7 @@ use crate::atomic::message::Message;
 use crate::atomic::view::{Decision, Ranks, Report, View};
 use crate::atomic::{Action, Body, Destination, MemberId, Status};
 use crate::time::Instant;
-use crate::tuning::atomic::{REPORT_AGAIN, ROW_PENDING, SUSPENDED_AFTER};
+use crate::tuning::atomic::{FETCH_AGAIN, REPORT_AGAIN, ROW_PENDING, SUSPENDED_AFTER};
 
 impl<B: Body> Member<B> {
     /// Wishes to leave: the others go on without it, and what it wrote is delivered or not as they agree.
@@ -167,6 +167,14 @@ impl<B: Body> Member<B> {
         self.phase = Phase::Active;
         self.frozen_since = None;
         self.is_suspended = false;
+        if self.leaves {
+            if view.members.len() == 1 {
+                // Nobody is left to be told.
+                self.go();
+                return;
+            }
+            self.leave_due = now.after(FETCH_AGAIN);
+        }
         self.told_position = view.base_position;
         self.pause = ROW_PENDING;
         self.is_dirty = true;

@@ -136,6 +136,8 @@ pub struct Member<B> {
     repeat_due: Option<Instant>,
     is_suspended: bool,
     leaves: bool,
+    /// When it asks again to be let go: who alone has everything has to stay.
+    leave_due: Option<Instant>,
     last_call: Option<Instant>,
     actions: VecDeque<Action<B>>,
     #[cfg(feature = "mistakes")]
@@ -194,6 +196,7 @@ impl<B: Body> Member<B> {
             repeat_due: None,
             is_suspended: false,
             leaves: false,
+            leave_due: None,
             last_call: None,
             actions: VecDeque::new(),
             #[cfg(feature = "mistakes")]
@@ -578,7 +581,8 @@ impl<B: Body> Member<B> {
 
     fn tick_active(&mut self, now: Instant) {
         let Some(epoch) = &self.epoch else { return };
-        if !self.suspected(epoch, now).is_empty() || self.leaves || self.is_held_up(now) {
+        let leaves = self.leaves && self.leave_due.is_none_or(|due| due <= now);
+        if !self.suspected(epoch, now).is_empty() || leaves || self.is_held_up(now) {
             self.freeze(now);
             return;
         }
