@@ -383,8 +383,11 @@ impl EpochDecider for OmniPaxos {
         if base < self.base() {
             return Err(ProposeError::Decided(base));
         }
+        if self.proposal.as_ref().is_none_or(|it| it.base != base) {
+            // Who proposes again and again still does what is overdue.
+            self.patience = RESEND_HEARTBEATS;
+        }
         self.proposal = Some(Entry { base, value: value.into() });
-        self.patience = RESEND_HEARTBEATS;
         self.activity.stay(now, ACTIVE);
         self.activity.hope(now);
         self.offer(now);
