@@ -7,10 +7,12 @@ use plainsong_proto::atomic::member::{Member, Phase};
 use plainsong_proto::atomic::view::Voters;
 use plainsong_proto::atomic::{Action, Delivered, Message, Status};
 
+use plainsong_proto::time::Instant;
+
 use super::brief::sample;
 use super::entry::Entry;
 use super::truth::Truth;
-use super::world::World;
+use super::world::{Event, World};
 
 impl Truth {
     /// What an application keeps in place of the samples up to a position.
@@ -25,7 +27,7 @@ impl World {
         match action {
             Action::Send(destination, message) => self.send(index, destination, message),
             Action::SendEntry(header, entry) => {
-                let Some(id) = self.processes[index].member.as_ref().map(Member::id) else { return };
+                let Some(id) = self.processes[index].member().map(Member::id) else { return };
                 self.send_entry(index, id, header, entry);
             }
             Action::Deliver(delivered) => self.on_deliver(index, &delivered),
@@ -46,8 +48,13 @@ impl World {
                     self.violated("release", index, format!("{count} more than were sent"));
                 }
             }
-            // Voters of these members keep nothing.
-            Action::Record(_) => {}
+            Action::Record(record) => {
+                // One after the other.
+                let delay = self.rng.below(5_000_000);
+                let at = Instant(self.processes[index].recorded_at.max(self.at).0 + delay);
+                self.processes[index].recorded_at = at;
+                self.schedule_at(at, Event::Recorded { process: index, record: Box::new(record) });
+            }
             Action::Status(status) => self.on_status(index, status),
         }
     }
@@ -175,9 +182,12 @@ impl World {
     }
 
     fn on_installed(&mut self, index: usize, epoch: u64) {
-        let Some(view) = self.processes[index].member.as_ref().and_then(Member::view).cloned() else {
+        let Some(view) = self.processes[index].member().and_then(Member::view).cloned() else {
             return;
         };
+        if self.is_real && view.epoch != epoch {
+            return;
+        }
         self.enter(index, view.instance);
         if self.truth.view(view.instance, epoch) != Some(&view) {
             self.violated("one_decision", index, format!("installs {view:?}, which was not decided"));
@@ -205,7 +215,7 @@ impl World {
                 }
             }
             Message::NewView(decision)
-                if decision.base == 0 && self.plan.config.voters == Voters::Members =>
+                if self.is_real || decision.base == 0 && self.plan.config.voters == Voters::Members =>
             {
                 self.truth.decided(decision);
             }
@@ -221,9 +231,9 @@ impl World {
         }
         let Some((instance, _)) = self.processes[index].epoch() else { return };
         let process = &self.processes[index];
-        let Some(member) = &process.member else { return };
+        let Some(member) = process.member() else { return };
         let position = member.position();
-        if position < process.app.transferred_to {
+        if position < process.app.transferred_to || position != process.app.last {
             // What it was given has been replaced by what it is to deliver yet.
             return;
         }
@@ -242,7 +252,7 @@ impl World {
     /// What must hold whenever the core has been called.
     pub(super) fn check_process(&mut self, index: usize) {
         let process = &self.processes[index];
-        let Some(member) = &process.member else { return };
+        let Some(member) = process.member() else { return };
         let (unresolved, pending) = (member.unresolved(), process.app.pending.len());
         if member.phase() != Phase::Gone && unresolved != pending {
             self.violated(

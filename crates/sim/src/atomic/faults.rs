@@ -3,7 +3,7 @@
 use plainsong_proto::time::{Duration, Instant};
 
 use super::plan::Fault;
-use super::process::{Process, State, Stream};
+use super::process::{Process, Start, State, Stream};
 use super::truth::Truth;
 use super::world::{Event, World};
 
@@ -156,8 +156,7 @@ impl World {
 
     fn leave(&mut self, node: usize, again: Option<Duration>) {
         let Some(index) = self.of_node[node].filter(|&it| self.processes[it].runs()) else { return };
-        let Some(member) = &mut self.processes[index].member else { return };
-        member.leave(self.at);
+        self.processes[index].seat.leave(self.at);
         self.processes[index].is_leaving = true;
         self.note(&[23, index as u64], || format!("p{index} leaves"));
         self.done(index);
@@ -176,9 +175,14 @@ impl World {
         }
         let nonce = self.nonces + self.rng.below(1 << 30);
         self.nonces += 1 << 31;
-        let mut process = Process::start(&self.plan, node, nonce, self.at.0 << 16 | 0xff00, self.at);
-        process.is_clone = true;
-        process.fixed = None;
+        let start = Start {
+            node,
+            nonce,
+            instance: self.at.0 << 16 | 0xff00,
+            is_clone: true,
+            records: self.is_real.then_some(&[]),
+        };
+        let process = Process::start(&self.plan, &start, self.at);
         let index = self.admit(process);
         self.schedule(lasting, Event::EndClone { process: index });
     }
@@ -186,16 +190,17 @@ impl World {
     /// An application sums up what it was given.
     fn snapshot(&mut self, index: usize) {
         let Some((instance, _)) = self.processes[index].epoch() else { return };
-        let Some(member) = &mut self.processes[index].member else { return };
+        let Some(member) = self.processes[index].member() else { return };
         let through = self.rng.below(member.position() + 1);
         if let Some(digest) = self.truth.digest(instance, through) {
-            member.replace_history(through, Truth::state(through, digest));
+            self.processes[index].seat.replace_history(through, Truth::state(through, digest));
         }
     }
 
     /// All faults end, and whoever is needed is started again.
     pub(super) fn heal(&mut self) {
         self.note(&[24], || "all faults end".to_owned());
+        self.is_healed = true;
         self.link.loss_percent = 0;
         self.clogged.iter_mut().flatten().for_each(|until| *until = Instant(0));
         self.unblock();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plainsong_proto::atomic::message::Row;
+use plainsong_proto::atomic::message::{Join, Row, Transfer};
 use plainsong_proto::atomic::mistake::Mistake as OfMember;
 use plainsong_proto::atomic::view::{Place, Report};
 use plainsong_proto::atomic::{Decision, Destination, EntryHeader, Message, Phase};
@@ -103,6 +103,13 @@ impl World {
             Message::Report { instance, report } => {
                 Message::Report { instance, report: self.misheard_report(mistake, instance, report) }
             }
+            // And it has nothing of it for long.
+            Message::Join(join) if mistake == Mistake::ClaimHistory => {
+                Message::Join(Join { ready: true, ..join })
+            }
+            Message::Transfer(part) if mistake == Mistake::ClaimHistory && !self.is_healed => {
+                Message::Transfer(Transfer { instance: u64::MAX, ..part })
+            }
             other => other,
         }
     }
@@ -180,7 +187,7 @@ impl World {
             return;
         }
         let Some(row) = self.processes[index].last_row.clone() else { return };
-        let member = self.processes[index].member.as_ref();
+        let member = self.processes[index].member();
         let has_stopped = member.is_some_and(|it| it.phase() == Phase::Frozen);
         if !has_stopped || row.epoch != header.epoch {
             return;

@@ -8,6 +8,7 @@ mod faults;
 mod mistake;
 mod plan;
 mod process;
+mod seat;
 mod truth;
 mod verdict;
 mod world;

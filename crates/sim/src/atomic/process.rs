@@ -5,7 +5,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plainsong_proto::atomic::coordinator::{Bootstrap, Coordinator};
-use plainsong_proto::atomic::member::{Member, Phase};
+use plainsong_proto::atomic::group::{FixedVoter, Group};
+use plainsong_proto::atomic::member::{Config, Member, Phase};
 use plainsong_proto::atomic::message::Row;
 use plainsong_proto::atomic::view::Voters;
 use plainsong_proto::atomic::{EntryHeader, MemberId, Message, VoterId};
@@ -14,6 +15,7 @@ use plainsong_proto::time::Instant;
 
 use super::entry::Entry;
 use super::plan::{Plan, voter_id};
+use super::seat::Seat;
 
 /// What happens to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +66,19 @@ pub(super) struct App {
     pub(super) transferred_to: u64,
 }
 
+/// How a process starts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start<'a> {
+    pub(super) node: usize,
+    pub(super) nonce: u64,
+    /// Of the groups that it makes.
+    pub(super) instance: u64,
+    /// It has the GUID prefix of another, but not its disk.
+    pub(super) is_clone: bool,
+    /// What the voter here has written, where groups are those of products.
+    pub(super) records: Option<&'a [Vec<u8>]>,
+}
+
 /// A process.
 pub(super) struct Process {
     pub(super) node: usize,
@@ -72,12 +87,13 @@ pub(super) struct Process {
     pub(super) is_slow: bool,
     pub(super) is_clone: bool,
     pub(super) is_leaving: bool,
-    pub(super) member: Option<Member<Entry>>,
-    pub(super) coordinator: Coordinator,
+    pub(super) seat: Seat,
     pub(super) fixed: Option<VoterId>,
     pub(super) proposal: Option<Arc<plainsong_proto::atomic::Decision>>,
     pub(super) inbox: VecDeque<(usize, Rc<Message<Entry>>)>,
     pub(super) timer: Option<Instant>,
+    /// When its disk has taken the last record.
+    pub(super) recorded_at: Instant,
     pub(super) is_flush_due: bool,
     /// Entries that it ever sent.
     pub(super) sent: u64,
@@ -92,30 +108,31 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn start(plan: &Plan, node: usize, nonce: u64, instance: u64, now: Instant) -> Self {
-        let node_plan = &plan.nodes[node];
+    pub(super) fn start(plan: &Plan, start: &Start<'_>, now: Instant) -> Self {
+        let Start { node, nonce, is_clone, .. } = *start;
         let mut prefix = GuidPrefix::default();
         prefix.0[0] = node as u8 + 1;
         let mut config = plan.config.clone();
-        config.instance = instance;
-        let id = MemberId { prefix, nonce };
-        let is_fixed = matches!(config.voters, Voters::Fixed(_));
-        let bootstrap = is_fixed.then(|| Bootstrap { members: plan.founders(), instance: 1 });
-        let order = node_plan.voter.unwrap_or(0);
-        let coordinator = Coordinator::new(config.voters.clone(), order, bootstrap, config.digest);
+        config.instance = start.instance;
+        let voter = plan.nodes[node].voter.filter(|_| !is_clone);
+        let member = plan.nodes[node].is_member.then_some((config, MemberId { prefix, nonce }));
+        let seat = match start.records {
+            Some(records) => Self::real(plan, voter, member, records, now),
+            None => Self::model(plan, voter, member, now),
+        };
         Self {
             node,
             prefix,
             state: State::Runs,
             is_slow: false,
-            is_clone: false,
+            is_clone,
             is_leaving: false,
-            member: node_plan.is_member.then(|| Member::new(config, id, now)),
-            coordinator,
-            fixed: node_plan.voter.map(voter_id),
+            seat,
+            fixed: voter.map(voter_id),
             proposal: None,
             inbox: VecDeque::new(),
             timer: None,
+            recorded_at: Instant(0),
             is_flush_due: false,
             sent: 0,
             released: 0,
@@ -127,9 +144,43 @@ impl Process {
         }
     }
 
+    fn model(plan: &Plan, voter: Option<usize>, member: Option<(Config, MemberId)>, now: Instant) -> Seat {
+        let Config { voters, digest, .. } = &plan.config;
+        let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
+        let bootstrap = matches!(voters, Voters::Fixed(_)).then_some(bootstrap);
+        let coordinator = Coordinator::new(voters.clone(), voter.unwrap_or(0), bootstrap, *digest);
+        let member = member.map(|(config, id)| Box::new(Member::new(config, id, now)));
+        Seat::Model { member, coordinator: Box::new(coordinator) }
+    }
+
+    fn real(
+        plan: &Plan,
+        voter: Option<usize>,
+        member: Option<(Config, MemberId)>,
+        records: &[Vec<u8>],
+        now: Instant,
+    ) -> Seat {
+        let group = match (&plan.config.voters, voter, member) {
+            (Voters::Fixed(voters), Some(order), member) => {
+                let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
+                let voter = FixedVoter { id: voter_id(order), bootstrap };
+                Group::with_vote(member, voters, &voter, records.iter().map(Vec::as_slice), now)
+                    .expect("a voter reads what it has written")
+            }
+            (_, _, Some((config, id))) => Group::new(config, id, now),
+            _ => unreachable!("who does not vote is a member"),
+        };
+        Seat::Real(Box::new(group))
+    }
+
+    /// What it does in the group, if anything but to vote.
+    pub(super) fn member(&self) -> Option<&Member<Entry>> {
+        self.seat.member()
+    }
+
     /// Which voter it is now.
     pub(super) fn voter(&self) -> Option<VoterId> {
-        self.fixed.or_else(|| self.member.as_ref().map(|it| it.id().voter()))
+        self.fixed.or_else(|| self.member().map(|it| it.id().voter()))
     }
 
     /// Whether it votes on the end of the epoch that it knows.
@@ -138,7 +189,16 @@ impl Process {
             return true;
         }
         let voter = self.voter();
-        self.coordinator.view().is_some_and(|view| view.voters.iter().any(|it| Some(*it) == voter))
+        let Seat::Model { coordinator, .. } = &self.seat else { return false };
+        coordinator.view().is_some_and(|view| view.voters.iter().any(|it| Some(*it) == voter))
+    }
+
+    /// Whether its voter knows a view.
+    pub(super) fn knows(&self, view: &plainsong_proto::atomic::View) -> bool {
+        match &self.seat {
+            Seat::Model { coordinator, .. } => coordinator.view().is_some_and(|it| **it == *view),
+            Seat::Real(_) => false,
+        }
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -151,18 +211,16 @@ impl Process {
     }
 
     pub(super) fn phase(&self) -> Option<Phase> {
-        self.member.as_ref().map(Member::phase)
+        self.member().map(Member::phase)
     }
 
     /// Instance and epoch that its member is in.
     pub(super) fn epoch(&self) -> Option<(u64, u64)> {
-        let view = self.member.as_ref()?.view()?;
+        let view = self.member()?.view()?;
         Some((view.instance, view.epoch))
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let member = self.member.as_ref().and_then(Member::next_deadline);
-        let voter = if self.votes() { self.coordinator.next_deadline() } else { None };
-        member.into_iter().chain(voter).min()
+        self.seat.next_deadline(self.votes())
     }
 }

@@ -37,13 +37,17 @@ pub struct Verdict {
 /// Within this all is as it should be once faults have ended: ten leases.
 const LIVENESS: Duration = Duration::from_secs(5);
 
+/// In one seed of so many groups are those of products, with their deciders.
+const REAL_SHARE: u64 = 4;
+
 /// Carries out the run of `seed`.
 #[must_use]
 pub fn run(seed: u64, length: Length, detail: Detail, mistake: Option<Mistake>) -> Verdict {
     let mut rng = Rng::new(seed);
     let plan = Plan::draw(&mut rng, length);
     let until = Instant(1_000_000_000 + plan.faults_until.0);
-    let mut world = World::new(plan, rng, detail, mistake);
+    let is_real = mistake.is_none() && seed % REAL_SHARE == REAL_SHARE - 1;
+    let mut world = World::new(plan, rng, detail, mistake, is_real);
     let plan = world.plan.clone();
     world.note(&[seed], || format!("{plan:?}"));
     world.run_until(until);
@@ -68,7 +72,7 @@ impl World {
         if self.truth.instances().next().is_none() && matches!(self.plan.config.voters, Voters::Fixed(_)) {
             // So many make a group.
             let alive =
-                self.processes.iter().filter(|it| it.is_alive() && !it.is_leaving && it.member.is_some());
+                self.processes.iter().filter(|it| it.is_alive() && !it.is_leaving && it.member().is_some());
             return alive.count() >= self.plan.founders();
         }
         self.truth.instances().filter(is_inhabited).all(|instance| self.can_instance_go_on(instance))
@@ -78,10 +82,7 @@ impl World {
         let alive = || self.processes.iter().filter(|it| it.is_alive());
         let Some(view) = self.truth.newest(instance) else { return true };
         // What was decided may be known to nobody who is left.
-        let knows = |it: &Process| {
-            it.epoch() == Some((instance, view.epoch))
-                || it.coordinator.view().is_some_and(|it| **it == *view)
-        };
+        let knows = |it: &Process| it.epoch() == Some((instance, view.epoch)) || it.knows(view);
         if self.plan.config.voters == Voters::Members && !alive().any(knows) {
             return false;
         }
@@ -90,9 +91,8 @@ impl World {
             it.voter() == Some(voter) && (is_inside || it.fixed.is_some())
         };
         let votes = view.voters.iter().filter(|voter| alive().any(|it| is_voter(it, **voter))).count();
-        let is_there = |id: MemberId| {
-            alive().any(|it| !it.is_leaving && it.member.as_ref().is_some_and(|it| it.id() == id))
-        };
+        let is_there =
+            |id: MemberId| alive().any(|it| !it.is_leaving && it.member().is_some_and(|it| it.id() == id));
         votes * 2 > view.voters.len() && view.members.iter().any(|it| it.caught_up && is_there(it.id))
     }
 
@@ -118,7 +118,7 @@ impl World {
     fn unsettled(&self) -> Option<String> {
         let mut common: Option<(u64, u64, u64)> = None;
         for (index, process) in self.processes.iter().enumerate().filter(|(_, it)| it.is_alive()) {
-            let Some(member) = &process.member else { continue };
+            let Some(member) = process.member() else { continue };
             if process.is_leaving {
                 continue;
             }
@@ -144,7 +144,7 @@ impl World {
     fn verdict(mut self, is_live: bool) -> Verdict {
         for index in 0..self.processes.len() {
             if self.processes[index].is_alive() && self.processes[index].phase() == Some(Phase::Active) {
-                let caught_up = self.processes[index].member.as_ref().is_some_and(Member::is_caught_up);
+                let caught_up = self.processes[index].member().is_some_and(Member::is_caught_up);
                 if caught_up {
                     self.check_history(index);
                 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plainsong_proto::atomic::coordinator::{Coordinator, Proposal};
+use plainsong_proto::atomic::decider::Record;
 use plainsong_proto::atomic::member::{Member, Phase};
 use plainsong_proto::atomic::{Decision, Destination, EntryHeader, MemberId, Message};
 use plainsong_proto::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use super::Mistake;
 use super::brief::{brief, decided, id_of, on_lane, sample, whom};
 use super::entry::Entry;
 use super::plan::{Link, Plan};
-use super::process::{OnLane, Process, State, Stream};
+use super::process::{OnLane, Process, Start, State, Stream};
+use super::seat::Seat;
 use super::truth::Truth;
 use crate::rng::Rng;
 use crate::trace::{Detail, Trace};
@@ -54,6 +56,10 @@ pub(super) enum Event {
     Decided {
         process: usize,
         decision: Arc<Decision>,
+    },
+    Recorded {
+        process: usize,
+        record: Box<Record>,
     },
     Wake {
         process: usize,
@@ -124,16 +130,28 @@ pub(super) struct World {
     /// Proposals of the core, in order.
     pub(super) proposals: Vec<Proposal<Entry>>,
     pub(super) stops_writing: bool,
+    /// All faults have ended.
+    pub(super) is_healed: bool,
     pub(super) nonces: u64,
     /// Samples of which it could not be told what came of them.
     pub(super) unknown: u64,
+    /// Groups are those of products.
+    pub(super) is_real: bool,
+    /// What the voter of each node has written.
+    disks: Vec<Vec<Vec<u8>>>,
 }
 
 /// A run that has more events than this spins.
 const EVENTS_MAX: u64 = 2_000_000;
 
 impl World {
-    pub(super) fn new(plan: Plan, mut rng: Rng, detail: Detail, mistake: Option<Mistake>) -> Self {
+    pub(super) fn new(
+        plan: Plan,
+        mut rng: Rng,
+        detail: Detail,
+        mistake: Option<Mistake>,
+        is_real: bool,
+    ) -> Self {
         let count = plan.nodes.len();
         let mut world = Self {
             link: plan.link,
@@ -153,7 +171,10 @@ impl World {
             mistake,
             proposals: Vec::new(),
             stops_writing: false,
+            is_healed: false,
             unknown: 0,
+            is_real,
+            disks: vec![Vec::new(); count],
             plan,
         };
         for node in 0..count {
@@ -212,6 +233,7 @@ impl World {
             Event::Persist { process } => self.on_persist(process),
             Event::Ballot { process } => self.on_ballot(process),
             Event::Decided { process, decision } => self.on_decided(process, &decision),
+            Event::Recorded { process, record } => self.recorded(process, *record),
             Event::Wake { process } => self.wake(process),
             Event::Quicken { process } => self.quicken(process),
             Event::EndClone { process } => self.crash(process),
@@ -235,7 +257,9 @@ impl World {
         };
         // Groups that are made later are younger.
         let instance = self.at.0 << 16 | (node as u64) << 8;
-        let process = Process::start(&self.plan, node, nonce, instance, self.at);
+        let records = self.is_real.then_some(&self.disks[node][..]);
+        let start = Start { node, nonce, instance, is_clone: false, records };
+        let process = Process::start(&self.plan, &start, self.at);
         self.of_node[node] = Some(self.processes.len());
         self.admit(process)
     }
@@ -247,8 +271,8 @@ impl World {
         self.note(&[1, index as u64], || format!("p{index} {name} starts"));
         process.app.writers = (0..2).map(|_| self.truth.new_writer()).collect();
         process.app.begins = true;
-        if let (Some(member), Some(mistake)) =
-            (&mut process.member, self.mistake.and_then(Mistake::of_member))
+        if let Seat::Model { member: Some(member), .. } = &mut process.seat
+            && let Some(mistake) = self.mistake.and_then(Mistake::of_member)
         {
             member.err(mistake);
         }
@@ -262,7 +286,7 @@ impl World {
                 }
             }
         }
-        if self.processes[index].fixed.is_some() {
+        if self.processes[index].fixed.is_some() && !self.is_real {
             // A voter has kept what was decided.
             let decided: Vec<Arc<Decision>> = self.decided.values().cloned().collect();
             for decision in decided {
@@ -304,14 +328,7 @@ impl World {
         }
         process.timer = None;
         let votes = process.votes();
-        if let Some(member) = &mut process.member
-            && member.next_deadline().is_some_and(|due| due <= self.at)
-        {
-            member.tick(self.at);
-        }
-        if votes {
-            process.coordinator.tick(self.at, &mut self.proposals);
-        }
+        process.seat.tick(self.at, votes, &mut self.proposals);
         self.trace.record(self.at, &[2, index as u64], || format!("p{index} tick"));
         self.done(index);
     }
@@ -322,9 +339,7 @@ impl World {
         if !process.runs() {
             return;
         }
-        if let Some(member) = &mut process.member {
-            member.flush(self.at);
-        }
+        process.seat.flush(self.at);
         self.done(index);
     }
 
@@ -337,12 +352,12 @@ impl World {
                     Proposal::Propose(decision) => self.propose(index, decision),
                 }
             }
-            let Some(action) = self.processes[index].member.as_mut().and_then(Member::poll) else { break };
+            let Some(action) = self.processes[index].seat.poll() else { break };
             self.act(index, action);
         }
         self.check_process(index);
         let process = &mut self.processes[index];
-        if process.member.as_ref().is_some_and(Member::is_dirty) && !process.is_flush_due {
+        if process.member().is_some_and(Member::is_dirty) && !process.is_flush_due {
             process.is_flush_due = true;
             let delay = self.rng.below(self.plan.batch + 1);
             self.schedule(Duration(delay as i64), Event::Flush { process: index });
@@ -398,7 +413,7 @@ impl World {
             Destination::Voter(id) => process.voter() == Some(id),
             Destination::Voters if process.fixed.is_some() => true,
             Destination::Voters => {
-                let view = self.processes[from].member.as_ref().and_then(Member::view);
+                let view = self.processes[from].member().and_then(Member::view);
                 let voter = process.voter();
                 view.is_some_and(|view| view.voters.iter().any(|it| Some(*it) == voter))
             }
@@ -446,16 +461,12 @@ impl World {
         });
         let message = self.misheard(to, message.clone());
         let process = &mut self.processes[to];
-        if process.votes() {
-            process.coordinator.on_message(self.at, &message, &mut self.proposals);
-        }
         if let Message::Transfer(part) = &message {
             process.app.donor_instance = part.instance;
             process.app.transferred_to = process.app.transferred_to.max(part.position);
         }
-        if let Some(member) = &mut process.member {
-            member.on_message(self.at, message);
-        }
+        let votes = process.votes();
+        process.seat.on_message(self.at, message, votes, &mut self.proposals);
         self.done(to);
     }
 
@@ -475,7 +486,7 @@ impl World {
         self.persist_later(from);
         let targets: Vec<usize> = self.streams[from].keys().copied().collect();
         for to in targets {
-            if !self.processes[to].is_alive() || self.processes[to].member.is_none() {
+            if !self.processes[to].is_alive() || self.processes[to].member().is_none() {
                 continue;
             }
             let mut delay = self.delay();
@@ -538,7 +549,7 @@ impl World {
         });
         let process = &mut self.processes[to];
         let epoch = process.epoch();
-        let Some(member) = &mut process.member else { return };
+        let Some(member) = process.member() else { return };
         let is_current = epoch.is_some_and(|(_, epoch)| epoch == header.epoch);
         let is_taken = match member.phase() {
             Phase::Active => epoch.is_none_or(|(_, epoch)| epoch <= header.epoch),
@@ -547,7 +558,7 @@ impl World {
             Phase::Gone => false,
         };
         let who = member.id();
-        member.on_entry(self.at, id, header, entry);
+        process.seat.on_entry(self.at, id, header, entry);
         if is_taken {
             self.truth.received(instance, who, id, header);
             self.persist_later(to);
@@ -557,7 +568,7 @@ impl World {
     }
 
     fn drain(&mut self, index: usize) {
-        while let Some(action) = self.processes[index].member.as_mut().and_then(Member::poll) {
+        while let Some(action) = self.processes[index].seat.poll() {
             self.act(index, action);
         }
     }
@@ -582,14 +593,32 @@ impl World {
             return;
         }
         let Some((instance, epoch)) = self.processes[index].epoch() else { return };
-        let Some(member) = &mut self.processes[index].member else { return };
-        let Some(held) = self.truth.held(instance, epoch, member.id()).cloned() else { return };
+        let Some(id) = self.processes[index].member().map(Member::id) else { return };
+        let Some(held) = self.truth.held(instance, epoch, id).cloned() else { return };
         if self.mistake != Some(Mistake::ForgetFsync) {
-            self.truth.persisted(instance, epoch, member.id(), &held);
+            self.truth.persisted(instance, epoch, id, &held);
         }
         for (rank, count) in held.into_iter().enumerate() {
-            member.on_persisted(self.at, epoch, rank, count);
+            self.processes[index].seat.on_persisted(self.at, epoch, rank, count);
         }
+        self.done(index);
+    }
+
+    /// A voter's record is on its disk.
+    fn recorded(&mut self, index: usize, record: Record) {
+        let process = &self.processes[index];
+        match process.state {
+            State::Dead => return,
+            // The disk does not stop.
+            State::Paused | State::Runs => {}
+        }
+        let number = record.number;
+        let disk = &mut self.disks[process.node];
+        if record.whole {
+            disk.clear();
+        }
+        disk.push(record.octets);
+        self.processes[index].seat.on_recorded(self.at, number);
         self.done(index);
     }
 
@@ -685,7 +714,9 @@ impl World {
         self.trace.record(self.at, &[9, index as u64, decision.base], || {
             format!("p{index} learns {}", decided(decision))
         });
-        self.processes[index].coordinator.on_decided(decision, &mut self.proposals);
+        if let Some(coordinator) = self.processes[index].seat.coordinator() {
+            coordinator.on_decided(decision, &mut self.proposals);
+        }
         self.done(index);
     }
 
@@ -731,8 +762,7 @@ impl World {
         };
         let process = &mut self.processes[index];
         let Some((instance, _)) = process.epoch() else { return false };
-        let Some(member) = &mut process.member else { return false };
-        if member.write(self.at, entry).is_err() {
+        if process.seat.write(self.at, entry).is_err() {
             return false;
         }
         process.app.pending.push_back(entry);
@@ -746,13 +776,16 @@ impl World {
     /// A voter begins to be one, or is another: of its members the first ones vote.
     pub(super) fn follow_view(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        let Some(view) = process.member.as_ref().and_then(Member::view).cloned() else { return };
+        let Some(view) = process.member().and_then(Member::view).cloned() else { return };
         if process.fixed.is_none() {
             let voter = process.voter();
-            if let Some(order) = view.voters.iter().position(|it| Some(*it) == voter) {
-                Coordinator::set_order(&mut process.coordinator, order);
+            let order = view.voters.iter().position(|it| Some(*it) == voter);
+            if let Some(coordinator) = process.seat.coordinator() {
+                if let Some(order) = order {
+                    Coordinator::set_order(coordinator, order);
+                }
+                coordinator.adopt(&view);
             }
-            process.coordinator.adopt(&view);
         }
     }
 }
