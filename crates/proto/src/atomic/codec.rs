@@ -77,6 +77,7 @@ pub fn encode<B: BodyCodec>(message: &Message<B>, out: &mut Vec<u8>) {
             put_member(join.from, out);
             out.push(u8::from(join.ready));
             out.push(u8::from(join.caught_up));
+            out.push(u8::from(join.founds));
             put(join.config, out);
             put_count(join.hears.len(), out);
             join.hears.iter().for_each(|id| put_member(*id, out));
@@ -312,10 +313,11 @@ fn decision(from: &mut Reader<'_>) -> Result<Decision, Malformed> {
 }
 
 fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
-    let (id, ready, caught_up, config) = (member(from)?, flag(from)?, flag(from)?, word(from)?);
+    let (id, ready, caught_up, founds) = (member(from)?, flag(from)?, flag(from)?, flag(from)?);
+    let config = word(from)?;
     let count = count(from, 2 * MEMBERS_MAX)?;
     let hears = (0..count).map(|_| member(from)).collect::<Result<_, _>>()?;
-    Ok(Join { from: id, ready, caught_up, hears, config })
+    Ok(Join { from: id, ready, caught_up, founds, hears, config })
 }
 
 fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malformed> {
@@ -425,7 +427,14 @@ mod tests {
             through: 91,
             position: 93,
         };
-        let join = Join { from: id(9), ready: true, caught_up: false, hears: vec![id(1), id(2)], config: 77 };
+        let join = Join {
+            from: id(9),
+            ready: true,
+            caught_up: false,
+            founds: true,
+            hears: vec![id(1), id(2)],
+            config: 77,
+        };
         vec![
             Message::Row(row),
             Message::Wedge { instance: 7, epoch: 4 },

@@ -42,6 +42,8 @@ pub struct Join {
     pub ready: bool,
     /// Whether it needs nothing of what came before.
     pub caught_up: bool,
+    /// Whether it would make a group if there were none.
+    pub founds: bool,
     /// Members whose lanes reach it.
     pub hears: Vec<MemberId>,
     /// What must be equal in all members: QoS that decides what is delivered and kept.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::atomic::member::{Member, Phase};
 use crate::atomic::message::{Join, Message, Row, Transfer};
 use crate::atomic::view::{Decision, Place, Ranks, View, Voters};
-use crate::atomic::{Action, Body, Destination, MEMBERS_MAX, MemberId};
+use crate::atomic::{Action, Body, Destination, MEMBERS_MAX, MemberId, Status};
 use crate::time::{Duration, Instant};
-use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX};
+use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX, SUSPENDED_AFTER};
 
 /// What who would join knows of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -19,8 +19,8 @@ pub(super) struct Joining {
     view: Option<Arc<View>>,
     /// Members whose rows arrive, in which group, and where they are.
     heard: BTreeMap<MemberId, (Instant, u64, u64)>,
-    /// Others who would join.
-    others: BTreeMap<MemberId, Instant>,
+    /// Others who would join, and whether they would make a group.
+    others: BTreeMap<MemberId, (Instant, bool)>,
     fetch_due: Instant,
     /// Which member was asked last, by its rank.
     donor: usize,
@@ -91,16 +91,26 @@ impl<B: Body> Member<B> {
             ready: self.is_ready(now),
             caught_up: !self.config.keeps_history,
             hears: self.joining.heard.keys().copied().collect(),
+            founds: self.may_found(),
             config: self.config.digest,
         };
         self.actions.push_back(Action::Send(Destination::Group, Message::Join(join)));
         self.found(now);
+        if self.was_member && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
+            self.is_suspended = true;
+            self.actions.push_back(Action::Status(Status::Suspended));
+        }
+    }
+
+    /// Who was a member makes no other group: the one that it was in may go on where it is not heard.
+    fn may_found(&self) -> bool {
+        self.config.birth.is_some() && !self.was_member
     }
 
     fn forget_silent(&mut self, now: Instant) {
         let lease = self.config.lease;
         self.joining.heard.retain(|_, (heard, ..)| now.since(*heard) < lease);
-        self.joining.others.retain(|_, heard| now.since(*heard) < lease);
+        self.joining.others.retain(|_, (heard, _)| now.since(*heard) < lease);
         // A group of which nobody is heard may have ended.
         let joining = &mut self.joining;
         if let Some(view) = &joining.view
@@ -126,9 +136,9 @@ impl<B: Body> Member<B> {
 
     /// Makes a group where there is none, if nobody else is to.
     fn found(&mut self, now: Instant) {
-        let Some(birth) = self.config.birth else { return };
+        let Some(birth) = self.config.birth.filter(|_| self.may_found()) else { return };
         let joining = &self.joining;
-        let is_first = joining.others.keys().all(|other| self.id < *other);
+        let is_first = joining.others.iter().all(|(other, (_, founds))| self.id < *other || !founds);
         if joining.view.is_some()
             || !joining.heard.is_empty()
             || !is_first
@@ -204,7 +214,7 @@ impl<B: Body> Member<B> {
                 if join.config == self.config.digest
                     && (others.len() < MEMBERS_MAX || others.contains_key(&join.from))
                 {
-                    others.insert(join.from, now);
+                    others.insert(join.from, (now, join.founds));
                 }
             }
             // Who does not hear the rows of this member may not be told of its epoch otherwise.
