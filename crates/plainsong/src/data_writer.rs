@@ -354,7 +354,7 @@ macro_rules! untyped_operations {
         /// to all members of the group.
         ///
         /// # Errors
-        /// [`Error::Timeout`], [`Error::NotEnabled`].
+        /// [`Error::Timeout`], [`Error::NotEnabled`]; [`Error::OutcomeUnknown`] with CONSISTENCY ATOMIC.
         pub fn wait_for_acknowledgments(&self, timeout: impl Into<Duration>) -> Result<()> {
             self.inner().wait_for_acknowledgments(timeout.into())
         }

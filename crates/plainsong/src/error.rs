@@ -104,6 +104,17 @@ pub enum Error {
         /// The writer or reader.
         entity: String,
     },
+    /// This participant was away from the group of the topic for so long that nobody can tell it any more
+    /// whether samples that it wrote last were delivered to the others. None of them is written again.
+    #[error(
+        "{entity}: whether {count} samples were delivered is not known: its participant was cut off from the group of the topic; read the topic to see which"
+    )]
+    OutcomeUnknown {
+        /// The writer.
+        entity: String,
+        /// So many samples.
+        count: u64,
+    },
     /// The sample cannot be serialized (a bound is exceeded, for example).
     #[error("a sample of topic '{topic}' cannot be serialized: {source}")]
     Serialization {

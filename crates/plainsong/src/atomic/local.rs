@@ -30,6 +30,8 @@ pub(super) struct Writing {
     pub(super) slot: Arc<WriterSlot>,
     pub(super) last: SequenceNumber,
     pub(super) resolved: SequenceNumber,
+    /// Changes of which it cannot be told any more whether they were delivered, since that was last asked.
+    pub(super) unknown: u64,
     pub(super) depth: u32,
     pub(super) is_kept: bool,
     /// What is delivered, and finds no room in the history for readers with EVENTUAL consistency.

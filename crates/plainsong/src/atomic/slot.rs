@@ -303,7 +303,8 @@ impl GroupSlot {
                     }
                     state.moved = true;
                 }
-                Action::Settled(count) | Action::Unknown(count) => state.settle(count),
+                Action::Settled(count) => state.settle(count, true),
+                Action::Unknown(count) => state.settle(count, false),
                 Action::Missed(_) | Action::State(..) | Action::Record(_) => {}
                 Action::Status(status) => self.note(state, status),
             }
@@ -489,6 +490,13 @@ impl GroupSlot {
         state.writers.get(&writer).is_none_or(|it| it.resolved >= number)
     }
 
+    /// Of how many changes of a writer it cannot be told any more whether they were delivered, since this was
+    /// last asked.
+    pub(crate) fn take_unknown(&self, writer: EntityId) -> u64 {
+        let _rank = Rank::Group.hold();
+        lock(&self.state).writers.get_mut(&writer).map_or(0, |it| std::mem::take(&mut it.unknown))
+    }
+
     /// The last change of a writer.
     pub(crate) fn last_of(&self, writer: EntityId) -> SequenceNumber {
         let _rank = Rank::Group.hold();
@@ -554,6 +562,7 @@ impl GroupSlot {
             slot: Arc::clone(slot),
             last: SequenceNumber(0),
             resolved: SequenceNumber(0),
+            unknown: 0,
             depth: kept.unwrap_or(0),
             is_kept: kept.is_some(),
             backlog: VecDeque::new(),
@@ -672,8 +681,8 @@ impl State {
         }
     }
 
-    /// The first changes that are not resolved are, elsewhere.
-    fn settle(&mut self, count: u64) {
+    /// The first changes that are not resolved are, elsewhere; or it is not known whether they are.
+    fn settle(&mut self, count: u64, is_known: bool) {
         for _ in 0..count {
             let Some((id, number, _)) = self.unresolved.pop_front() else { break };
             if id.kind() == GROUP {
@@ -682,6 +691,11 @@ impl State {
                 self.moved = true;
             } else {
                 self.note_resolved(id, number);
+                if let Some(writing) = self.writers.get_mut(&id)
+                    && !is_known
+                {
+                    writing.unknown += 1;
+                }
             }
         }
     }

@@ -105,7 +105,11 @@ impl WriterInner {
         let group = self.group()?;
         let last = group.last_of(self.guid.entity);
         let deadline = clock::deadline(timeout);
-        self.wait_for_group(group, deadline, timeout, |group| group.is_resolved(self.guid.entity, last))
+        self.wait_for_group(group, deadline, timeout, |group| group.is_resolved(self.guid.entity, last))?;
+        match group.take_unknown(self.guid.entity) {
+            0 => Ok(()),
+            count => Err(Error::OutcomeUnknown { entity: self.describe(), count }),
+        }
     }
 
     fn wait_for_group(
