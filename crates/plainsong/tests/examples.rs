@@ -147,6 +147,27 @@ fn images_arrive_complete() {
 }
 
 #[test]
+fn a_plan_is_edited_by_several_in_one_order() {
+    let domain = fresh_domain();
+    let editors =
+        ["ann", "bob", "cid"].map(|name| (name, Running::start("replicated_plan", &[name, "3"], domain)));
+    let mut steps = Vec::new();
+    for (name, editor) in editors {
+        let said = editor.output();
+        let mut lines = said.lines();
+        let first = lines.next().unwrap();
+        assert!(first.starts_with(&format!("{name} has the plan, with ")), "{said}");
+        for line in lines {
+            let step =
+                line.strip_prefix("step ").and_then(|it| it.strip_suffix(" is in the plan of everybody"));
+            steps.push(step.unwrap_or_else(|| panic!("{said}")).parse::<u32>().unwrap());
+        }
+    }
+    steps.sort_unstable();
+    assert_eq!(steps, (1..=9).collect::<Vec<_>>());
+}
+
+#[test]
 fn asynchronous_reading_and_writing() {
     let [_, subscriber] = both("asynchronous");
     assert_eq!(subscriber, "the sum up to 100 is 5050\n");
@@ -172,7 +193,7 @@ fn every_example_is_run_here_and_linked_from_the_readme() {
     let here = include_str!("examples.rs");
     let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let sources: Vec<_> = names.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect();
-    assert_eq!(sources.len(), 7);
+    assert_eq!(sources.len(), 8);
     for path in sources {
         let name = path.file_stem().unwrap().to_str().unwrap();
         assert!(here.contains(&format!("(\"{name}\"")), "{name} is not run");
