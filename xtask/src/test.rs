@@ -95,6 +95,7 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     steps.run("simulated mistakes around deciders", minutes(5), sim::command(&mistakes));
     let seeds = ["atomic", "--seeds", ATOMIC_SEEDS].map(str::to_owned);
     steps.run("simulation of groups", minutes(5), sim::command(&seeds));
+    steps.run("model of groups", minutes(5), sim::command(&["--model".to_owned()]));
     let mistakes = ["atomic", "--mutations"].map(str::to_owned);
     steps.run("mistakes in groups", minutes(5), sim::command(&mistakes));
     as_root(

@@ -53,7 +53,7 @@ use crate::instance::InstanceHandle;
 use crate::listener::DataReaderListener;
 use crate::participant::DomainParticipant;
 use crate::qos::{ConsistencyKind, Durability, QosSet};
-use crate::sample::Sample;
+use crate::sample::{Agreed, Sample};
 use crate::status::StatusKind;
 use crate::time::{Duration, Time};
 use crate::types::DdsType;
@@ -89,7 +89,7 @@ struct Inner<S: StateMachine> {
 struct Machine<S: StateMachine> {
     state: S,
     /// Of the last command that it has in it.
-    position: u64,
+    last: Agreed,
     /// Commands of this copy that somebody waits for, and their responses once they are applied.
     proposed: BTreeMap<Time, Option<S::Response>>,
 }
@@ -115,7 +115,7 @@ impl<S: StateMachine> Replicated<S> {
             participant.create_subscriber(QosSet::default())?.create_reader(&topic, qos(QosSet::reader()))?;
         let writer =
             participant.create_publisher(QosSet::default())?.create_writer(&topic, qos(QosSet::writer()))?;
-        let machine = Machine { state: S::default(), position: 0, proposed: BTreeMap::new() };
+        let machine = Machine { state: S::default(), last: Agreed::default(), proposed: BTreeMap::new() };
         let inner = Arc::new(Inner {
             own: writer.instance_handle(),
             writer,
@@ -193,7 +193,7 @@ impl<S: StateMachine> Replicated<S> {
     /// The position of the last command that this copy has in it, in the agreed order of the topic.
     #[must_use]
     pub fn position(&self) -> u64 {
-        self.inner.lock().position
+        self.inner.lock().last.position
     }
 }
 
@@ -208,8 +208,12 @@ impl<S: StateMachine> Inner<S> {
         // Taken under the lock: two threads that took in turn might apply in another order.
         for Sample { info, data, .. } in self.reader.take()? {
             let Some(command) = data else { continue };
+            // Of two groups that did not know of each other the younger has ended, and so has its state.
+            if info.agreed.position <= machine.last.position || info.agreed.epoch < machine.last.epoch {
+                machine.state = S::default();
+            }
             let response = machine.state.apply(command);
-            machine.position = info.agreed.position;
+            machine.last = info.agreed;
             if info.publication_handle == self.own
                 && let Some(waited_for) = machine.proposed.get_mut(&info.source_timestamp)
             {

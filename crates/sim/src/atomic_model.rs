@@ -345,11 +345,10 @@ fn explore(group: Group, threads: usize) -> bool {
     passed
 }
 
-/// What is explored in a few minutes.
-const GROUPS: [Group; 3] = [
+/// What is explored in less than a minute. Of three members with two samples each order is too much.
+const GROUPS: [Group; 2] = [
     Group { members: 2, writers: 2, samples: 2, crashes: 1 },
-    Group { members: 3, writers: 1, samples: 2, crashes: 1 },
-    Group { members: 3, writers: 2, samples: 1, crashes: 1 },
+    Group { members: 3, writers: 1, samples: 1, crashes: 1 },
 ];
 
 /// Explores each of a few small groups.

@@ -85,8 +85,20 @@ impl World {
         }
     }
 
-    fn on_deliver(&mut self, index: usize, delivered: &Delivered<Entry>) {
+    /// Of which instance a delivery is: a member may have gone on since it asked for it.
+    fn instance_of_delivery(&self, index: usize, delivered: &Delivered<Entry>) -> u64 {
         let instance = self.instance_of(index);
+        let is_of = |instance: &u64| {
+            let view = self.truth.view(*instance, delivered.epoch);
+            view.is_some_and(|view| view.rank_of(delivered.from).is_some())
+        };
+        let likely = [instance, self.processes[index].app.instance];
+        let found = likely.into_iter().chain(self.truth.instances()).find(is_of);
+        if self.is_real { found.unwrap_or(instance) } else { instance }
+    }
+
+    fn on_deliver(&mut self, index: usize, delivered: &Delivered<Entry>) {
+        let instance = self.instance_of_delivery(index, delivered);
         self.enter(index, instance);
         let Delivered { position, body, .. } = *delivered;
         self.trace.record(self.at, &[11, index as u64, position, body.payload], || {
