@@ -442,7 +442,7 @@ const ROWS: &[Row] = &[
             (READERS, "atomic_readers_match_atomic_writers_and_only_our_side_hears_what_others_lack"),
             (CONSISTENCY, "atomic_is_one_parameter_that_others_may_ignore_and_eventual_is_none"),
             (AGREED, "one_writer_and_readers_in_two_participants_have_one_order"),
-            (ENTITIES, "what_contradicts_atomic_is_refused_by_name_and_what_is_not_carried_out_too"),
+            (ENTITIES, "what_contradicts_atomic_is_refused_by_name"),
         ],
         effect: "The participants with ATOMIC endpoints of a topic are a group: its readers have the same samples in the same \
                  order, or none has them. EVENTUAL readers get what an ATOMIC writer writes after that. Not carried out yet: \
