@@ -204,10 +204,17 @@ fn a_mistake_in_a_profile_is_told_with_its_line_and_column() {
 }
 
 #[test]
-fn atomic_consistency_is_refused_by_name_until_it_is_carried_out() {
-    let (line, code) = failure(&["-P", "--consistency", "atomic"]);
-    assert!(line.ends_with("CONSISTENCY ATOMIC is not supported yet: set it to EVENTUAL\n"), "{line}");
-    assert_eq!(code, Some(2));
-    let (line, _) = failure(&["-S", "--consistency", "atomic", "-s", "1"]);
+fn an_atomic_subscriber_gets_what_an_atomic_publisher_writes() {
+    let domain = (100 + (std::process::id() + 75) % 100).to_string();
+    let atomic = ["--consistency", "atomic", "-d", &domain];
+    let _publisher = Shapes::start(&[&["-P", "-r"], &atomic[..]].concat());
+    let subscriber = Shapes::start(&[&["-S", "-r"], &atomic[..]].concat());
+    assert!(subscriber.line_with(" BLUE ").starts_with("Square "));
+}
+
+#[test]
+fn what_contradicts_atomic_consistency_is_refused_by_name() {
+    let (line, code) = failure(&["-S", "--consistency", "atomic", "-s", "1"]);
     assert!(line.contains("the reader of topic 'Square': OWNERSHIP: "), "{line}");
+    assert_eq!(code, Some(2));
 }
