@@ -197,7 +197,7 @@ pub struct GroupLimits {
     /// So is one that receives nothing new for so long, although there is something.
     pub stuck: Duration,
     /// Who finds no group for so long makes one.
-    pub birth: Duration,
+    pub bootstrap_after: Duration,
     /// Entries of a member at most that not all members have delivered: then writing waits.
     pub window_entries: usize,
     /// And their octets; one entry is always admitted.
@@ -219,7 +219,7 @@ impl Default for GroupLimits {
             lease: Duration::from_millis(500),
             stuck: Duration::from_secs(2),
             // Participants of a host find one another in less.
-            birth: Duration::from_millis(300),
+            bootstrap_after: Duration::from_millis(300),
             window_entries: 1024,
             window_bytes: 8 << 20,
             history_entries_max: 1 << 16,

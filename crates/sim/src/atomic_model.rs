@@ -96,7 +96,7 @@ impl Group {
             history_entries_max: 0,
             is_durable: false,
             voters: Voters::Members,
-            birth: None,
+            bootstrap_after: None,
             instance: 1,
         }
     }
@@ -178,9 +178,9 @@ impl Model for Group {
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Step>) {
-        let lives = |who: u8| !state.is_dead[usize::from(who)];
+        let incarnations = |who: u8| !state.is_dead[usize::from(who)];
         let dead = state.is_dead.iter().filter(|it| **it).count();
-        for who in (0..self.members).filter(|who| lives(*who)) {
+        for who in (0..self.members).filter(|who| incarnations(*who)) {
             let index = usize::from(who);
             let member = &state.members[index];
             if member.phase() == Phase::Active && who < self.writers && state.written[index] < self.samples {
@@ -197,9 +197,10 @@ impl Model for Group {
                 actions.push(Step::Die(who));
             }
         }
-        actions
-            .extend(state.rows.keys().filter(|(_, to)| lives(*to)).map(|(from, to)| Step::Row(*from, *to)));
-        let lanes = state.lanes.iter().filter(|((_, to), lane)| lives(*to) && !lane.is_empty());
+        actions.extend(
+            state.rows.keys().filter(|(_, to)| incarnations(*to)).map(|(from, to)| Step::Row(*from, *to)),
+        );
+        let lanes = state.lanes.iter().filter(|((_, to), lane)| incarnations(*to) && !lane.is_empty());
         actions.extend(lanes.map(|((from, to), _)| Step::Entry(*from, *to)));
         if state.decision.is_none() {
             let reported = state.reports.keys().fold(0_u8, |set, who| set | 1 << who);

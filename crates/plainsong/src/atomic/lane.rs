@@ -168,7 +168,7 @@ pub(super) fn send_message(
     let mut buffer = pool.take();
     let octets = buffer.bytes_mut();
     match to {
-        Destination::Group | Destination::Voters => octets.push(TO_ALL),
+        Destination::Group => octets.push(TO_ALL),
         Destination::Member(MemberId { prefix, nonce }) => {
             octets.push(TO_MEMBER);
             octets.extend(prefix.0);

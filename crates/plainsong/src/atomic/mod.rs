@@ -20,6 +20,9 @@ use std::fmt;
 use plainsong_proto::atomic;
 use plainsong_proto::guid::Guid;
 
+/// What happened to a member of a group.
+pub use plainsong_proto::atomic::Status as AtomicEvent;
+
 pub(crate) use name::Name;
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
 
@@ -92,40 +95,6 @@ pub struct AtomicCounts {
     pub data_loss: u64,
     /// It had something else at a position than most others, and left the group.
     pub diverged: u64,
-}
-
-/// What happened to a member of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AtomicEvent {
-    /// It takes part in a new epoch with so many members.
-    Installed {
-        /// The number of the epoch.
-        epoch: u64,
-        /// So many members it has.
-        members: usize,
-    },
-    /// The others went on without it; it joins again. Of what it wrote, some may be written anew.
-    Evicted,
-    /// No majority of voters is reached.
-    Suspended,
-    /// Samples that were delivered to others are not known here, or it is not known whether samples written
-    /// here were delivered.
-    DataLoss,
-    /// It had something else at a position than most others, and has left the group.
-    Diverged,
-}
-
-impl AtomicEvent {
-    const fn of(status: atomic::Status) -> Self {
-        match status {
-            atomic::Status::Installed { epoch, members } => Self::Installed { epoch, members },
-            atomic::Status::Evicted => Self::Evicted,
-            atomic::Status::Suspended => Self::Suspended,
-            atomic::Status::DataLoss => Self::DataLoss,
-            atomic::Status::Diverged => Self::Diverged,
-        }
-    }
 }
 
 impl From<atomic::Phase> for MemberPhase {

@@ -137,7 +137,7 @@ impl GroupSlot {
             history_entries_max: bounds.history_entries_max,
             is_durable: false,
             voters: Voters::Members,
-            birth: Some(bounds.birth),
+            bootstrap_after: Some(bounds.bootstrap_after),
             // The group that was made first goes on.
             instance: now.wall.0.cast_unsigned() & !0xffff | clock::seed() & 0xffff,
         };
@@ -349,7 +349,7 @@ impl GroupSlot {
         if state.events.len() == EVENTS_MAX {
             state.events.remove(0);
         }
-        state.events.push(AtomicEvent::of(status));
+        state.events.push(status);
         self.has_events.store(true, Ordering::SeqCst);
     }
 
@@ -473,7 +473,6 @@ impl GroupSlot {
         self.lane.writer.look(Writer::shares_memory)
     }
 
-    /// Whether a barrier is resolved.
     /// Whether a barrier, or one after it, is delivered here; `None` if it never will be, because the others
     /// went on without this participant meanwhile.
     fn is_synced(&self, number: SequenceNumber) -> Option<bool> {
@@ -659,7 +658,7 @@ impl State {
     fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: Entry, out: &mut Outbox) {
         let (id, number) = (entry.writer.entity, entry.number);
         let position = self.unresolved.iter().position(|(writer, it, _)| (*writer, *it) == (id, number));
-        // What comes of the history was resolved in an earlier life.
+        // What comes of the history was resolved in an earlier incarnation.
         let Some((_, _, key)) = position.and_then(|position| self.unresolved.remove(position)) else {
             return;
         };

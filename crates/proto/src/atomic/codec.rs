@@ -127,7 +127,7 @@ pub fn decode<B: BodyCodec>(octets: &[u8]) -> Result<Message<B>, Malformed> {
         it if it == Kind::Transfer as u8 => Message::Transfer(transfer(&mut from)?),
         it if it == Kind::Decider as u8 => {
             let (instance, since, sender) = (word(&mut from)?, word(&mut from)?, VoterId(from.array()?));
-            let length = count(&mut from, DECIDER_BYTES_MAX)?;
+            let length = from.count(DECIDER_BYTES_MAX, 1)?;
             Message::Decider { instance, since, from: sender, octets: from.octets(length)?.to_vec() }
         }
         _ => return Err(Malformed::InvalidEnum),
@@ -229,17 +229,8 @@ fn word(from: &mut Reader<'_>) -> Result<u64, Malformed> {
     from.array().map(u64::from_le_bytes)
 }
 
-fn flag(from: &mut Reader<'_>) -> Result<bool, Malformed> {
-    from.boolean()
-}
-
-fn count(from: &mut Reader<'_>, most: usize) -> Result<usize, Malformed> {
-    let count = from.u32()? as usize;
-    if count > most { Err(Malformed::LengthOutOfRange) } else { Ok(count) }
-}
-
 fn words(from: &mut Reader<'_>) -> Result<Vec<u64>, Malformed> {
-    let count = count(from, MEMBERS_MAX)?;
+    let count = from.count(MEMBERS_MAX, 8)?;
     (0..count).map(|_| word(from)).collect()
 }
 
@@ -262,7 +253,7 @@ fn row(from: &mut Reader<'_>) -> Result<Row, Malformed> {
         digest: word(from)?,
         closing: word(from)?,
         hears: ranks(from)?,
-        caught_up: flag(from)?,
+        caught_up: from.boolean()?,
         acked: words(from)?,
     })
 }
@@ -272,8 +263,8 @@ fn report(from: &mut Reader<'_>) -> Result<Report, Malformed> {
         id: member(from)?,
         epoch: word(from)?,
         clock: word(from)?,
-        caught_up: flag(from)?,
-        leaves: flag(from)?,
+        caught_up: from.boolean()?,
+        leaves: from.boolean()?,
         hears: ranks(from)?,
         accuses: ranks(from)?,
         holds: words(from)?,
@@ -283,16 +274,16 @@ fn report(from: &mut Reader<'_>) -> Result<Report, Malformed> {
 fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
     let (instance, epoch, voters_since) = (word(from)?, word(from)?, word(from)?);
     let (base_position, base_clock) = (word(from)?, word(from)?);
-    let places = count(from, MEMBERS_MAX)?;
+    let places = from.count(MEMBERS_MAX, 21)?;
     let mut members: Vec<Place> = Vec::with_capacity(places);
     for _ in 0..places {
-        let place = Place { id: member(from)?, caught_up: flag(from)? };
+        let place = Place { id: member(from)?, caught_up: from.boolean()? };
         if members.iter().any(|it| it.id.prefix == place.id.prefix) {
             return Err(Malformed::LengthOutOfRange);
         }
         members.push(place);
     }
-    let count = count(from, VOTERS_MAX)?;
+    let count = from.count(VOTERS_MAX, 16)?;
     let voters = (0..count).map(|_| from.array().map(VoterId)).collect::<Result<_, _>>()?;
     if epoch == 0 || members.is_empty() {
         return Err(Malformed::LengthOutOfRange);
@@ -313,9 +304,9 @@ fn decision(from: &mut Reader<'_>) -> Result<Decision, Malformed> {
 }
 
 fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
-    let (id, ready, caught_up, founds) = (member(from)?, flag(from)?, flag(from)?, flag(from)?);
+    let (id, ready, caught_up, founds) = (member(from)?, from.boolean()?, from.boolean()?, from.boolean()?);
     let config = word(from)?;
-    let count = count(from, 2 * MEMBERS_MAX)?;
+    let count = from.count(2 * MEMBERS_MAX, 20)?;
     let hears = (0..count).map(|_| member(from)).collect::<Result<_, _>>()?;
     Ok(Join { from: id, ready, caught_up, founds, hears, config })
 }
@@ -323,14 +314,14 @@ fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
 fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malformed> {
     let (id, instance) = (member(from)?, word(from)?);
     let (after, through, position) = (word(from)?, word(from)?, word(from)?);
-    let state = if flag(from)? {
+    let state = if from.boolean()? {
         let through = word(from)?;
-        let length = count(from, STATE_BYTES_MAX)?;
+        let length = from.count(STATE_BYTES_MAX, 1)?;
         Some((through, Arc::from(from.octets(length)?)))
     } else {
         None
     };
-    let count = count(from, PART_ENTRIES_MAX)?;
+    let count = from.count(PART_ENTRIES_MAX, 36)?;
     let mut entries = Vec::new();
     for _ in 0..count {
         let (position, epoch, sender) = (word(from)?, word(from)?, member(from)?);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::atomic::message::{Join, Message};
-use crate::atomic::view::{Decision, Joiner, Place, Ranks, Report, View, Voters, decide};
+use crate::atomic::view::{Decision, Joiner, Ranks, Report, View, Voters, decide};
 use crate::atomic::{Destination, MEMBERS_MAX, MemberId};
 use crate::time::{Duration, Instant};
 use crate::tuning::atomic::{
@@ -242,7 +242,7 @@ impl Coordinator {
 
     /// Those who may be taken in.
     fn ready(&self, view: &View) -> impl Iterator<Item = Joiner> {
-        // Of one participant the last life counts.
+        // Of one participant the last incarnation counts.
         let last = |id: MemberId| id.is_last(self.joiners.keys());
         let is_there = move |id: MemberId| view.members.iter().any(|it| it.id.prefix == id.prefix);
         self.joiners.iter().filter_map(move |(id, wish)| {
@@ -302,19 +302,7 @@ impl Coordinator {
             self.due = now.after(JOINERS_WITHIN);
             return;
         }
-        let members: Vec<Place> = ids.into_iter().map(|id| Place { id, caught_up: true }).collect();
-        let none = View {
-            instance: bootstrap.instance,
-            epoch: 0,
-            members: Vec::new(),
-            voters: Vec::new(),
-            voters_since: 0,
-            base_position: 0,
-            base_clock: 0,
-        };
-        let (voters, voters_since) = self.voters.of(&none, &members);
-        let next = View { epoch: 1, members, voters, voters_since, ..none };
-        let decision = Decision { base: 0, cut: Vec::new(), incumbents: Ranks::default(), next };
+        let decision = Decision::first(bootstrap.instance, ids, &self.voters);
         self.due = now.after(REPORTS_WITHIN);
         out.push(Proposal::Propose(Arc::new(decision)));
     }

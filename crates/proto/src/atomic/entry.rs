@@ -60,7 +60,7 @@ pub struct Entry {
 /// What stands before the octets of an entry on a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Which life of the member has sent it.
+    /// Which incarnation of the member has sent it.
     pub nonce: u64,
     /// Where it stands on the lane.
     pub header: EntryHeader,

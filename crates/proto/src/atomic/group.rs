@@ -209,7 +209,7 @@ impl<B: Body> Group<B> {
     fn settle(&mut self, now: Instant) {
         loop {
             if let Some(action) = self.member.as_mut().and_then(Member::poll) {
-                if let Action::Send(Destination::Group | Destination::Voters, message) = &action {
+                if let Action::Send(Destination::Group, message) = &action {
                     self.tell_coordinator(now, message);
                 }
                 self.actions.push_back(action);

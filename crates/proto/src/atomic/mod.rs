@@ -41,24 +41,24 @@ use crate::guid::GuidPrefix;
 /// Members of a group at most: sets of them are bits of one word.
 pub const MEMBERS_MAX: usize = 32;
 
-/// One life of a participant in a group. A participant that starts again, or that was excluded and joins
-/// again, is another member: nobody takes what it has now for what it had.
+/// One incarnation of a participant in a group. A participant that starts again, or that was excluded and
+/// joins again, is another member: nobody takes what it has now for what it had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberId {
     /// Which participant.
     pub prefix: GuidPrefix,
-    /// Which of its lives: random when it starts, and one more each time it joins again.
+    /// Which of its incarnations: random when it starts, and one more each time it joins again.
     pub nonce: u64,
 }
 
 impl MemberId {
     /// The same participant when it joins again.
     #[must_use]
-    pub const fn next_life(self) -> Self {
+    pub const fn next_incarnation(self) -> Self {
         Self { prefix: self.prefix, nonce: self.nonce.wrapping_add(1) }
     }
 
-    /// Whether this is the last life of its participant among these.
+    /// Whether this is the last incarnation of its participant among these.
     #[must_use]
     pub(crate) fn is_last<'a>(self, all: impl IntoIterator<Item = &'a Self>) -> bool {
         !all.into_iter().any(|it| it.prefix == self.prefix && it.nonce > self.nonce)
@@ -125,9 +125,7 @@ pub enum Destination {
     Group,
     /// One of them.
     Member(MemberId),
-    /// The voters.
-    Voters,
-    /// One of them.
+    /// One of the voters.
     Voter(VoterId),
 }
 

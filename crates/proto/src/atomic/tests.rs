@@ -80,7 +80,7 @@ impl World {
             history_entries_max: 1 << 20,
             is_durable: false,
             voters: Voters::Members,
-            birth: Some(Duration::from_millis(200)),
+            bootstrap_after: Some(Duration::from_millis(200)),
             instance: self.now.0 + u64::from(name),
         };
         let id = MemberId { prefix: GuidPrefix([name; 12]), nonce: self.now.0 };
@@ -104,7 +104,7 @@ impl World {
                 Action::Send(to, message) => {
                     for other in others {
                         let is_meant = match to {
-                            Destination::Group | Destination::Voters => true,
+                            Destination::Group => true,
                             Destination::Member(id) => id.prefix.0[0] == other,
                             Destination::Voter(id) => id.0[0] == other,
                         };

@@ -124,6 +124,26 @@ pub struct Decision {
     pub next: View,
 }
 
+impl Decision {
+    /// The first epoch of a group, with these members.
+    #[must_use]
+    pub fn first(instance: u64, members: impl IntoIterator<Item = MemberId>, voters: &Voters) -> Self {
+        let members: Vec<Place> = members.into_iter().map(|id| Place { id, caught_up: true }).collect();
+        let none = View {
+            instance,
+            epoch: 0,
+            members: Vec::new(),
+            voters: Vec::new(),
+            voters_since: 0,
+            base_position: 0,
+            base_clock: 0,
+        };
+        let (voters, voters_since) = voters.of(&none, &members);
+        let next = View { epoch: 1, members, voters, voters_since, ..none };
+        Self { base: 0, cut: Vec::new(), incumbents: Ranks::default(), next }
+    }
+}
+
 /// What a member has when it has stopped. It changes no more in this epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Report {
@@ -378,7 +398,7 @@ mod tests {
     fn who_joins_has_a_rank_after_those_who_go_on() {
         let view = view(2);
         let reports = [report(&view, 1, &[0, 0], 0b11), report(&view, 2, &[0, 0], 0b11)];
-        let again = Joiner { id: id(2).next_life(), caught_up: true };
+        let again = Joiner { id: id(2).next_incarnation(), caught_up: true };
         let joiners = [again, Joiner { id: id(7), caught_up: false }];
         let next = decide(&view, &reports, &joiners, &Voters::Members).unwrap().next;
         // A participant is a member once.

@@ -23,7 +23,6 @@ pub(super) fn whom(destination: Destination) -> String {
     match destination {
         Destination::Group => "to all".to_owned(),
         Destination::Member(id) => format!("to {}", id_of(id)),
-        Destination::Voters => "to voters".to_owned(),
         Destination::Voter(id) => format!("to voter {id}"),
     }
 }

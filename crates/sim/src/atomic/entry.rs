@@ -6,7 +6,7 @@ use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Who wrote it: a writer of one life of a process.
+    /// Who wrote it: a writer of one incarnation of a process.
     pub(super) writer: u32,
     /// Which of its samples, from 1.
     pub(super) number: u32,

@@ -156,7 +156,7 @@ impl World {
 
     fn leave(&mut self, node: usize, again: Option<Duration>) {
         let Some(index) = self.of_node[node].filter(|&it| self.processes[it].runs()) else { return };
-        self.processes[index].seat.leave(self.at);
+        self.processes[index].participant.leave(self.at);
         self.processes[index].is_leaving = true;
         self.note(&[23, index as u64], || format!("p{index} leaves"));
         self.done(index);
@@ -193,7 +193,7 @@ impl World {
         let Some(member) = self.processes[index].member() else { return };
         let through = self.rng.below(member.position() + 1);
         if let Some(digest) = self.truth.digest(instance, through) {
-            self.processes[index].seat.replace_history(through, Truth::state(through, digest));
+            self.processes[index].participant.replace_history(through, Truth::state(through, digest));
         }
     }
 

@@ -23,7 +23,7 @@ pub(super) struct NodePlan {
     /// Which of the fixed voters it is.
     pub(super) voter: Option<usize>,
     pub(super) starts: Instant,
-    /// Samples that it writes, in all its lives.
+    /// Samples that it writes, in all its incarnations.
     pub(super) writes: u32,
     /// Mean time between them.
     pub(super) pause: Duration,
@@ -256,7 +256,8 @@ fn draw_voters(rng: &mut Rng, nodes: &mut Vec<NodePlan>) -> Voters {
 
 fn draw_config(rng: &mut Rng, voters: Voters, members: usize) -> Config {
     let keeps_history = rng.chance(50);
-    let birth = (voters == Voters::Members).then(|| Duration::from_millis(*rng.pick(&[100, 300, 1_000])));
+    let bootstrap_after =
+        (voters == Voters::Members).then(|| Duration::from_millis(*rng.pick(&[100, 300, 1_000])));
     Config {
         digest: 0x1234,
         lease: Duration::from_millis(*rng.pick(&[300, 500, 500, 500])),
@@ -272,7 +273,7 @@ fn draw_config(rng: &mut Rng, voters: Voters, members: usize) -> Config {
         history_entries_max: if rng.chance(20) { 20 } else { 1_000_000 },
         is_durable: rng.chance(15),
         voters,
-        birth,
+        bootstrap_after,
         instance: members as u64,
     }
 }

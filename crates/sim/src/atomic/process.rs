@@ -14,8 +14,8 @@ use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::time::Instant;
 
 use super::entry::Entry;
+use super::participant::Participant;
 use super::plan::{Plan, voter_id};
-use super::seat::Seat;
 
 /// What happens to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) struct Process {
     pub(super) is_slow: bool,
     pub(super) is_clone: bool,
     pub(super) is_leaving: bool,
-    pub(super) seat: Seat,
+    pub(super) participant: Participant,
     pub(super) fixed: Option<VoterId>,
     pub(super) proposal: Option<Arc<plainsong_proto::atomic::Decision>>,
     pub(super) inbox: VecDeque<(usize, Rc<Message<Entry>>)>,
@@ -116,7 +116,7 @@ impl Process {
         config.instance = start.instance;
         let voter = plan.nodes[node].voter.filter(|_| !is_clone);
         let member = plan.nodes[node].is_member.then_some((config, MemberId { prefix, nonce }));
-        let seat = match start.records {
+        let participant = match start.records {
             Some(records) => Self::real(plan, voter, member, records, now),
             None => Self::model(plan, voter, member, now),
         };
@@ -127,7 +127,7 @@ impl Process {
             is_slow: false,
             is_clone,
             is_leaving: false,
-            seat,
+            participant,
             fixed: voter.map(voter_id),
             proposal: None,
             inbox: VecDeque::new(),
@@ -144,13 +144,18 @@ impl Process {
         }
     }
 
-    fn model(plan: &Plan, voter: Option<usize>, member: Option<(Config, MemberId)>, now: Instant) -> Seat {
+    fn model(
+        plan: &Plan,
+        voter: Option<usize>,
+        member: Option<(Config, MemberId)>,
+        now: Instant,
+    ) -> Participant {
         let Config { voters, digest, .. } = &plan.config;
         let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
         let bootstrap = matches!(voters, Voters::Fixed(_)).then_some(bootstrap);
         let coordinator = Coordinator::new(voters.clone(), voter.unwrap_or(0), bootstrap, *digest);
         let member = member.map(|(config, id)| Box::new(Member::new(config, id, now)));
-        Seat::Model { member, coordinator: Box::new(coordinator) }
+        Participant::Model { member, coordinator: Box::new(coordinator) }
     }
 
     fn real(
@@ -159,7 +164,7 @@ impl Process {
         member: Option<(Config, MemberId)>,
         records: &[Vec<u8>],
         now: Instant,
-    ) -> Seat {
+    ) -> Participant {
         let group = match (&plan.config.voters, voter, member) {
             (Voters::Fixed(voters), Some(order), member) => {
                 let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
@@ -170,12 +175,12 @@ impl Process {
             (_, _, Some((config, id))) => Group::new(config, id, now),
             _ => unreachable!("who does not vote is a member"),
         };
-        Seat::Real(Box::new(group))
+        Participant::Real(Box::new(group))
     }
 
     /// What it does in the group, if anything but to vote.
     pub(super) fn member(&self) -> Option<&Member<Entry>> {
-        self.seat.member()
+        self.participant.member()
     }
 
     /// Which voter it is now.
@@ -189,15 +194,15 @@ impl Process {
             return true;
         }
         let voter = self.voter();
-        let Seat::Model { coordinator, .. } = &self.seat else { return false };
+        let Participant::Model { coordinator, .. } = &self.participant else { return false };
         coordinator.view().is_some_and(|view| view.voters.iter().any(|it| Some(*it) == voter))
     }
 
     /// Whether its voter knows a view.
     pub(super) fn knows(&self, view: &plainsong_proto::atomic::View) -> bool {
-        match &self.seat {
-            Seat::Model { coordinator, .. } => coordinator.view().is_some_and(|it| **it == *view),
-            Seat::Real(_) => false,
+        match &self.participant {
+            Participant::Model { coordinator, .. } => coordinator.view().is_some_and(|it| **it == *view),
+            Participant::Real(_) => false,
         }
     }
 
@@ -221,6 +226,6 @@ impl Process {
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.seat.next_deadline(self.votes())
+        self.participant.next_deadline(self.votes())
     }
 }

@@ -14,9 +14,9 @@ use plainsong_proto::time::{Duration, Instant};
 use super::Mistake;
 use super::brief::{brief, decided, id_of, on_lane, sample, whom};
 use super::entry::Entry;
+use super::participant::Participant;
 use super::plan::{Link, Plan};
 use super::process::{OnLane, Process, Start, State, Stream};
-use super::seat::Seat;
 use super::truth::Truth;
 use crate::rng::Rng;
 use crate::trace::{Detail, Trace};
@@ -271,7 +271,7 @@ impl World {
         self.note(&[1, index as u64], || format!("p{index} {name} starts"));
         process.app.writers = (0..2).map(|_| self.truth.new_writer()).collect();
         process.app.begins = true;
-        if let Seat::Model { member: Some(member), .. } = &mut process.seat
+        if let Participant::Model { member: Some(member), .. } = &mut process.participant
             && let Some(mistake) = self.mistake.and_then(Mistake::of_member)
         {
             member.err(mistake);
@@ -328,7 +328,7 @@ impl World {
         }
         process.timer = None;
         let votes = process.votes();
-        process.seat.tick(self.at, votes, &mut self.proposals);
+        process.participant.tick(self.at, votes, &mut self.proposals);
         self.trace.record(self.at, &[2, index as u64], || format!("p{index} tick"));
         self.done(index);
     }
@@ -339,7 +339,7 @@ impl World {
         if !process.runs() {
             return;
         }
-        process.seat.flush(self.at);
+        process.participant.flush(self.at);
         self.done(index);
     }
 
@@ -352,7 +352,7 @@ impl World {
                     Proposal::Propose(decision) => self.propose(index, decision),
                 }
             }
-            let Some(action) = self.processes[index].seat.poll() else { break };
+            let Some(action) = self.processes[index].participant.poll() else { break };
             self.act(index, action);
         }
         self.check_process(index);
@@ -399,24 +399,18 @@ impl World {
     pub(super) fn carry_to_all(&mut self, from: usize, destination: Destination, message: Message<Entry>) {
         let message = Rc::new(message);
         for to in 0..self.processes.len() {
-            if self.processes[to].is_alive() && self.is_meant(from, to, destination) {
+            if self.processes[to].is_alive() && self.is_meant(to, destination) {
                 self.carry(from, to, &message);
             }
         }
     }
 
-    fn is_meant(&self, from: usize, to: usize, destination: Destination) -> bool {
+    fn is_meant(&self, to: usize, destination: Destination) -> bool {
         let process = &self.processes[to];
         match destination {
             Destination::Group => true,
             Destination::Member(id) => process.prefix == id.prefix,
             Destination::Voter(id) => process.voter() == Some(id),
-            Destination::Voters if process.fixed.is_some() => true,
-            Destination::Voters => {
-                let view = self.processes[from].member().and_then(Member::view);
-                let voter = process.voter();
-                view.is_some_and(|view| view.voters.iter().any(|it| Some(*it) == voter))
-            }
         }
     }
 
@@ -466,7 +460,7 @@ impl World {
             process.app.transferred_to = process.app.transferred_to.max(part.position);
         }
         let votes = process.votes();
-        process.seat.on_message(self.at, message, votes, &mut self.proposals);
+        process.participant.on_message(self.at, message, votes, &mut self.proposals);
         self.done(to);
     }
 
@@ -558,7 +552,7 @@ impl World {
             Phase::Gone => false,
         };
         let who = member.id();
-        process.seat.on_entry(self.at, id, header, entry);
+        process.participant.on_entry(self.at, id, header, entry);
         if is_taken {
             self.truth.received(instance, who, id, header);
             self.persist_later(to);
@@ -568,7 +562,7 @@ impl World {
     }
 
     fn drain(&mut self, index: usize) {
-        while let Some(action) = self.processes[index].seat.poll() {
+        while let Some(action) = self.processes[index].participant.poll() {
             self.act(index, action);
         }
     }
@@ -599,7 +593,7 @@ impl World {
             self.truth.persisted(instance, epoch, id, &held);
         }
         for (rank, count) in held.into_iter().enumerate() {
-            self.processes[index].seat.on_persisted(self.at, epoch, rank, count);
+            self.processes[index].participant.on_persisted(self.at, epoch, rank, count);
         }
         self.done(index);
     }
@@ -618,7 +612,7 @@ impl World {
             disk.clear();
         }
         disk.push(record.octets);
-        self.processes[index].seat.on_recorded(self.at, number);
+        self.processes[index].participant.on_recorded(self.at, number);
         self.done(index);
     }
 
@@ -714,7 +708,7 @@ impl World {
         self.trace.record(self.at, &[9, index as u64, decision.base], || {
             format!("p{index} learns {}", decided(decision))
         });
-        if let Some(coordinator) = self.processes[index].seat.coordinator() {
+        if let Some(coordinator) = self.processes[index].participant.coordinator() {
             coordinator.on_decided(decision, &mut self.proposals);
         }
         self.done(index);
@@ -762,7 +756,7 @@ impl World {
         };
         let process = &mut self.processes[index];
         let Some((instance, _)) = process.epoch() else { return false };
-        if process.seat.write(self.at, entry).is_err() {
+        if process.participant.write(self.at, entry).is_err() {
             return false;
         }
         process.app.pending.push_back(entry);
@@ -780,7 +774,7 @@ impl World {
         if process.fixed.is_none() {
             let voter = process.voter();
             let order = view.voters.iter().position(|it| Some(*it) == voter);
-            if let Some(coordinator) = process.seat.coordinator() {
+            if let Some(coordinator) = process.participant.coordinator() {
                 if let Some(order) = order {
                     Coordinator::set_order(coordinator, order);
                 }

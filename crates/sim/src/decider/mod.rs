@@ -5,7 +5,7 @@
 //! base. After a while everything heals, and each voter must learn what is decided for the newest base.
 //!
 //! What is checked, after every step:
-//! - `agreement`: for each base all voters, in all their lives, are told the same value.
+//! - `agreement`: for each base all voters, in all their incarnations, are told the same value.
 //! - `proposed`: it was proposed for this base.
 //! - `order`: bases come in order, and none is left out that is still kept.
 //! - `ballots`: promised and accepted ballots never go back, nor behind what was durable at a restart.

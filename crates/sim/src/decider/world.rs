@@ -135,7 +135,7 @@ struct Node {
     /// `None` of one that is down.
     voter: Option<Voter>,
     /// Grows with each start: what is on its way to an earlier one is void.
-    life: u32,
+    incarnation: u32,
     /// The records that would survive.
     disk: Vec<Vec<u8>>,
     /// Records on their way to the disk, with the ballots that they have.
@@ -145,7 +145,7 @@ struct Node {
     durable: Ballots,
     /// What it had at the last step.
     seen: Ballots,
-    /// The base of the next decision of this life, after the first.
+    /// The base of the next decision of this incarnation, after the first.
     expected: Option<u64>,
     /// What it proposed last.
     proposal: Option<(u64, Vec<u8>)>,
@@ -160,7 +160,7 @@ impl Node {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Arrive { to: usize, from: usize, octets: Vec<u8> },
-    Written { node: usize, life: u32 },
+    Written { node: usize, incarnation: u32 },
     Start { node: usize },
 }
 
@@ -230,7 +230,7 @@ impl World {
             world.nodes.push(Node {
                 electorate,
                 voter: None,
-                life: 0,
+                incarnation: 0,
                 disk: Vec::new(),
                 writing: VecDeque::new(),
                 written_at: now,
@@ -343,8 +343,8 @@ impl World {
                     self.violate("doubt", format!("voter {to} refuses {octets:?} of {from}: {malformed}"));
                 }
             }
-            Event::Written { node, life } => {
-                if self.nodes[node].life == life && self.nodes[node].voter.is_some() {
+            Event::Written { node, incarnation } => {
+                if self.nodes[node].incarnation == incarnation && self.nodes[node].voter.is_some() {
                     let number = self.write_one(node);
                     self.with_voter(node, |voter| voter.persisted(number));
                 }
@@ -372,9 +372,9 @@ impl World {
     fn start(&mut self, index: usize) {
         let now = self.now;
         let node = &mut self.nodes[index];
-        node.life += 1;
+        node.incarnation += 1;
         node.written_at = now;
-        if node.life > 1 {
+        if node.incarnation > 1 {
             match self.mistake {
                 Some(Mistake::WipeDisk) => node.disk.clear(),
                 Some(Mistake::ForgetRecord) if node.disk.len() > 1 => drop(node.disk.pop()),
@@ -434,7 +434,7 @@ impl World {
                 node.durable = ballots;
             }
             node.writing.push_back((record, ballots));
-            starts.push(node.life);
+            starts.push(node.incarnation);
         }
         let mut out = Vec::new();
         voter.take_messages(&mut out);
@@ -445,12 +445,12 @@ impl World {
         while let Some(decision) = voter.poll_decided() {
             decisions.push(decision);
         }
-        for life in starts {
+        for incarnation in starts {
             let delay = Duration::from_micros(self.rng.between(50, self.plan.sync_us) as i64);
             let node = &mut self.nodes[index];
             node.written_at = node.written_at.max(now.after(delay).unwrap_or(now));
             let at = node.written_at;
-            self.schedule(at, Event::Written { node: index, life });
+            self.schedule(at, Event::Written { node: index, incarnation });
         }
         for (to, mut octets) in out {
             if self.mistake == Some(Mistake::CutMessages) && self.rng.chance(2) {

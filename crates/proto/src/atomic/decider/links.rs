@@ -12,9 +12,9 @@ use crate::tuning::decider::SILENCE;
 /// What is known of another voter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Link {
-    /// Its newest life that was heard of, 0 before.
-    pub(super) life: u32,
-    /// Number of the newest message from this life.
+    /// Its newest incarnation that was heard of, 0 before.
+    pub(super) incarnation: u32,
+    /// Number of the newest message from this incarnation.
     heard: u64,
     /// Number of the newest of those whose order matters.
     in_order: u64,
@@ -32,29 +32,29 @@ pub(super) struct Link {
 /// What a header says of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// It is meant for this life of this voter.
+    /// It is meant for this incarnation of this voter.
     pub(super) is_connected: bool,
     /// Nothing that was sent later has come before.
     pub(super) is_newest: bool,
-    /// Its sender had been silent, or is in a life of which nothing was known.
+    /// Its sender had been silent, or is in an incarnation of which nothing was known.
     pub(super) is_news: bool,
 }
 
 impl Link {
-    /// Notes a message. `None` of one that must not be looked at: it is of an earlier life, or its order
-    /// matters and it comes twice or late.
+    /// Notes a message. `None` of one that must not be looked at: it is of an earlier incarnation, or its
+    /// order matters and it comes twice or late.
     pub(super) fn receive(
         &mut self,
         now: Instant,
         header: &Header,
         order_matters: bool,
-        own_life: u32,
+        own_incarnation: u32,
     ) -> Option<Arrival> {
-        let is_of_new_life = header.from > self.life;
-        if is_of_new_life {
-            *self = Self { life: header.from, sent: self.sent, ..Self::default() };
+        let is_of_new_incarnation = header.from > self.incarnation;
+        if is_of_new_incarnation {
+            *self = Self { incarnation: header.from, sent: self.sent, ..Self::default() };
         }
-        if header.from < self.life || order_matters && header.number <= self.in_order {
+        if header.from < self.incarnation || order_matters && header.number <= self.in_order {
             return None;
         }
         if order_matters {
@@ -67,13 +67,13 @@ impl Link {
         }
         let was_silent = self.heard_at.is_none_or(|at| now.since(at) > SILENCE);
         self.heard_at = Some(now);
-        let is_connected = header.to == own_life;
-        Some(Arrival { is_connected, is_newest, is_news: is_of_new_life || was_silent })
+        let is_connected = header.to == own_incarnation;
+        Some(Arrival { is_connected, is_newest, is_news: is_of_new_incarnation || was_silent })
     }
 
     /// The header of the next message.
-    pub(super) const fn send(&mut self, own_life: u32, active_ms: u16, position: Position) -> Header {
+    pub(super) const fn send(&mut self, own_incarnation: u32, active_ms: u16, position: Position) -> Header {
         self.sent += 1;
-        Header { active_ms, from: own_life, to: self.life, number: self.sent, position }
+        Header { active_ms, from: own_incarnation, to: self.incarnation, number: self.sent, position }
     }
 }

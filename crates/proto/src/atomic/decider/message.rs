@@ -45,11 +45,11 @@ pub(super) struct Position {
 pub(super) struct Header {
     /// How long the receiver should be active, in milliseconds.
     pub(super) active_ms: u16,
-    /// Which life of the sender.
+    /// Which incarnation of the sender.
     pub(super) from: u32,
-    /// Which life of the receiver it is meant for, 0 when the sender knows of none.
+    /// Which incarnation of the receiver it is meant for, 0 when the sender knows of none.
     pub(super) to: u32,
-    /// Grows by one with each message from this life of the sender to this voter.
+    /// Grows by one with each message from this incarnation of the sender to this voter.
     pub(super) number: u64,
     /// Of the sender, when it made the message.
     pub(super) position: Position,

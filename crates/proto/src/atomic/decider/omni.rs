@@ -143,7 +143,7 @@ impl OmniPaxos {
         // A new voter says nothing before there is something to decide; others catch up.
         decider.engine.take_outgoing_messages(&mut decider.from_engine);
         decider.from_engine.clear();
-        if decider.journal.life > 1 {
+        if decider.journal.incarnation > 1 {
             decider.activity.stay(now, ACTIVE);
         }
         Ok(decider)
@@ -217,7 +217,7 @@ impl OmniPaxos {
         else {
             return;
         };
-        let header = link.send(self.journal.life, active_ms, position);
+        let header = link.send(self.journal.incarnation, active_ms, position);
         let store = self.store.lock();
         let Some(octets) = message::write(&header, body, &store.decided, link.position.next) else { return };
         self.held.push_back((self.journal.needed(&store), *voter, octets));
@@ -405,10 +405,10 @@ impl EpochDecider for OmniPaxos {
             return Err(Malformed::NotUnderstood);
         }
         let (header, body) = message::read(octets, &self.store.lock().decided)?;
-        let life = self.journal.life;
+        let incarnation = self.journal.incarnation;
         let Some(link) = self.links.get_mut(index) else { return Ok(()) };
         let order_matters = matches!(body, Body::Paxos(_));
-        let Some(arrival) = link.receive(now, &header, order_matters, life) else { return Ok(()) };
+        let Some(arrival) = link.receive(now, &header, order_matters, incarnation) else { return Ok(()) };
         let voter = index as u64;
         if arrival.is_newest {
             self.activity.stay(now, Duration::from_millis(header.active_ms.into()));
@@ -418,7 +418,7 @@ impl EpochDecider for OmniPaxos {
         }
         if !arrival.is_connected {
             if matches!(body, Body::Paxos(_) | Body::Propose(_)) {
-                // It learns which life this is.
+                // It learns which incarnation this is.
                 self.send(now, voter, &Body::Hello);
             }
             if matches!(body, Body::Paxos(_) | Body::Heartbeat(HeartbeatMsg::Reply(_))) {
@@ -427,7 +427,7 @@ impl EpochDecider for OmniPaxos {
         }
         let handled = self.handle(now, voter, body);
         if arrival.is_news {
-            // What was sent to another life of it, or to none, is lost.
+            // What was sent to another incarnation of it, or to none, is lost.
             self.offer(now);
         }
         self.settle(now);

@@ -1,7 +1,7 @@
 //! Records: the state of a voter and its changes, as octets for its disk.
 //!
-//! A whole record has the voter, all voters, which life of the voter it begins, and its state. Others have
-//! changes of it. Each has its number, so that a missing one is noticed.
+//! A whole record has the voter, all voters, which incarnation of the voter it begins, and its state.
+//! Others have changes of it. Each has its number, so that a missing one is noticed.
 
 use std::collections::VecDeque;
 
@@ -18,15 +18,15 @@ use crate::wire::octets::{Reader, Sink};
 const VERSION: u8 = 1;
 const CHANGES: u8 = 0;
 const WHOLE: u8 = 1;
-/// The ends of the numbers that lives and records have.
-const LIVES_MAX: u32 = u32::MAX - 1;
+/// The ends of the numbers that incarnations and records have.
+const INCARNATIONS_MAX: u32 = u32::MAX - 1;
 const NUMBER_MAX: u64 = 1 << 60;
 
-/// Makes the records of one life of a voter.
+/// Makes the records of one incarnation of a voter.
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
-    /// Which life this is, from 1.
-    pub(super) life: u32,
+    /// Which incarnation this is, from 1.
+    pub(super) incarnation: u32,
     /// The number of the last record.
     pub(super) taken: u64,
     /// Records up to this number are durable.
@@ -37,7 +37,7 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) const fn new() -> Self {
-        Self { life: 1, taken: 0, durable: 0, changed_octets: None }
+        Self { incarnation: 1, taken: 0, durable: 0, changed_octets: None }
     }
 
     /// The number of the record that will have everything that has happened so far.
@@ -57,7 +57,7 @@ impl Journal {
         sink.octets(&[VERSION, if whole { WHOLE } else { CHANGES }, 0, 0]);
         sink.octets(&self.taken.to_le_bytes());
         if whole {
-            write_whole(&mut sink, electorate, self.life, store);
+            write_whole(&mut sink, electorate, self.incarnation, store);
             self.changed_octets = Some(0);
         } else {
             changes.iter().for_each(|change| write_change(&mut sink, change));
@@ -70,7 +70,8 @@ impl Journal {
         self.durable = self.durable.max(number.min(self.taken));
     }
 
-    /// State and journal of the next life of a voter, from the records of those before: none when it is new.
+    /// State and journal of the next incarnation of a voter, from the records of those before: none
+    /// when it is new.
     pub(super) fn restore<'a>(
         electorate: &Electorate,
         records: impl IntoIterator<Item = &'a [u8]>,
@@ -91,11 +92,11 @@ impl Journal {
             }
             match (kind, &mut restored) {
                 (WHOLE, _) => {
-                    let (voters, life, store) = read_whole(&mut reader).map_err(damaged)?;
+                    let (voters, incarnation, store) = read_whole(&mut reader).map_err(damaged)?;
                     if voters != (electorate.own, electorate.voters.clone()) {
                         return Err(RestoreError::OtherVoters);
                     }
-                    restored = Some((Self { life, ..Self::new() }, store));
+                    restored = Some((Self { incarnation, ..Self::new() }, store));
                 }
                 (CHANGES, Some((_, store))) => {
                     while !reader.is_empty() {
@@ -112,19 +113,19 @@ impl Journal {
                 }
             }
         }
-        let first = || (Self { life: 0, ..Self::new() }, Store::new(electorate.first_base));
+        let first = || (Self { incarnation: 0, ..Self::new() }, Store::new(electorate.first_base));
         let (mut journal, mut store) = restored.unwrap_or_else(first);
         store.compact(store.decided_index);
-        journal.life = journal.life.saturating_add(1).min(LIVES_MAX);
+        journal.incarnation = journal.incarnation.saturating_add(1).min(INCARNATIONS_MAX);
         Ok((journal, store))
     }
 }
 
-fn write_whole(sink: &mut Sink<'_>, electorate: &Electorate, life: u32, store: &Store) {
+fn write_whole(sink: &mut Sink<'_>, electorate: &Electorate, incarnation: u32, store: &Store) {
     sink.octets(&electorate.own.0);
     sink.u32(electorate.voters.len() as u32);
     electorate.voters.iter().for_each(|voter| sink.octets(&voter.0));
-    sink.u32(life);
+    sink.u32(incarnation);
     write_ballot(sink, store.promise);
     write_ballot(sink, store.accepted);
     write_index(sink, store.decided_index);
@@ -140,7 +141,7 @@ fn read_whole(reader: &mut Reader<'_>) -> Result<(Voters, u32, Store), Malformed
     let own = reader.array().map(VoterId)?;
     let count = reader.count(VOTERS_MAX, 16)?;
     let voters = (0..count).map(|_| reader.array().map(VoterId)).collect::<Result<_, _>>()?;
-    let life = reader.u32()?;
+    let incarnation = reader.u32()?;
     let promise = read_ballot(reader)?;
     let accepted = read_ballot(reader)?;
     let decided_index = read_index(reader)?;
@@ -151,7 +152,7 @@ fn read_whole(reader: &mut Reader<'_>) -> Result<(Voters, u32, Store), Malformed
         return Err(Malformed::LengthOutOfRange);
     }
     let store = Store { promise, accepted, decided_index, log_start, log, decided, ..Store::new(0) };
-    Ok(((own, voters), life, store))
+    Ok(((own, voters), incarnation, store))
 }
 
 const PROMISE: u8 = 1;

@@ -241,7 +241,7 @@ impl<B: Body> Member<B> {
         self.rejoin(now, Some(view));
     }
 
-    /// Begins the next life; this view goes on without it.
+    /// Begins the next incarnation; this view goes on without it.
     pub(super) fn rejoin(&mut self, now: Instant, view: Option<&View>) {
         self.epoch = None;
         self.full_since = None;
@@ -252,7 +252,7 @@ impl<B: Body> Member<B> {
             self.go();
             return;
         }
-        self.id = self.id.next_life();
+        self.id = self.id.next_incarnation();
         self.phase = Phase::Joining;
         self.joining = Joining::new(now);
         if let Some(view) = view {
@@ -312,7 +312,7 @@ impl<B: Body> Member<B> {
     /// There is another group of this topic: the younger one ends, where groups may be made by anybody.
     pub(super) fn on_rival(&mut self, now: Instant, instance: u64) {
         let Some(view) = self.view() else { return };
-        if self.config.birth.is_none() || instance >= view.instance {
+        if self.config.bootstrap_after.is_none() || instance >= view.instance {
             return;
         }
         let sent = self.window.len() as u64;

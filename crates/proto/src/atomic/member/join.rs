@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::atomic::member::{Member, Phase};
 use crate::atomic::message::{Join, Message, Row, Transfer};
-use crate::atomic::view::{Decision, Place, Ranks, View, Voters};
+use crate::atomic::view::{Decision, View, Voters};
 use crate::atomic::{Action, Body, Destination, MEMBERS_MAX, MemberId, Status};
 use crate::time::{Duration, Instant};
 use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX, SUSPENDED_AFTER};
@@ -91,11 +91,11 @@ impl<B: Body> Member<B> {
             ready: self.is_ready(now),
             caught_up: !self.config.keeps_history,
             hears: self.joining.heard.keys().copied().collect(),
-            founds: self.may_found(),
+            founds: self.may_bootstrap(),
             config: self.config.digest,
         };
         self.actions.push_back(Action::Send(Destination::Group, Message::Join(join)));
-        self.found(now);
+        self.bootstrap(now);
         if self.was_member && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
             self.is_suspended = true;
             self.actions.push_back(Action::Status(Status::Suspended));
@@ -103,8 +103,8 @@ impl<B: Body> Member<B> {
     }
 
     /// Who was a member makes no other group: the one that it was in may go on where it is not heard.
-    fn may_found(&self) -> bool {
-        self.config.birth.is_some() && !self.was_member
+    fn may_bootstrap(&self) -> bool {
+        self.config.bootstrap_after.is_some() && !self.was_member
     }
 
     fn forget_silent(&mut self, now: Instant) {
@@ -135,34 +135,25 @@ impl<B: Body> Member<B> {
     }
 
     /// Makes a group where there is none, if nobody else is to.
-    fn found(&mut self, now: Instant) {
-        let Some(birth) = self.config.birth.filter(|_| self.may_found()) else { return };
+    fn bootstrap(&mut self, now: Instant) {
+        let Some(bootstrap_after) = self.config.bootstrap_after.filter(|_| self.may_bootstrap()) else {
+            return;
+        };
         let joining = &self.joining;
         let is_first = joining.others.iter().all(|(other, (_, founds))| self.id < *other || !founds);
         if joining.view.is_some()
             || !joining.heard.is_empty()
             || !is_first
-            || now.since(joining.since) < birth
+            || now.since(joining.since) < bootstrap_after
         {
             return;
         }
         let lasting = |id: &MemberId| id.prefix != self.id.prefix && id.is_last(joining.others.keys());
         let others = joining.others.keys().copied().filter(lasting).take(MEMBERS_MAX - 1);
         let ids = std::iter::once(self.id).chain(others);
-        let members: Vec<Place> = ids.map(|id| Place { id, caught_up: true }).collect();
         let next_instance = self.config.instance.wrapping_add(1);
-        let none = View {
-            instance: std::mem::replace(&mut self.config.instance, next_instance),
-            epoch: 0,
-            members: Vec::new(),
-            voters: Vec::new(),
-            voters_since: 0,
-            base_position: 0,
-            base_clock: 0,
-        };
-        let (voters, voters_since) = Voters::Members.of(&none, &members);
-        let next = View { epoch: 1, members, voters, voters_since, ..none };
-        let decision = Decision { base: 0, cut: Vec::new(), incumbents: Ranks::default(), next };
+        let instance = std::mem::replace(&mut self.config.instance, next_instance);
+        let decision = Decision::first(instance, ids, &Voters::Members);
         let decision = Arc::new(decision);
         self.actions.push_back(Action::Send(Destination::Group, Message::NewView(Arc::clone(&decision))));
         self.learn_joining(now, &decision);

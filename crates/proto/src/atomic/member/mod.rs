@@ -43,7 +43,7 @@ pub struct Config {
     /// Who votes.
     pub voters: Voters,
     /// Who finds no group for so long makes one; `None` where the voters do.
-    pub birth: Option<Duration>,
+    pub bootstrap_after: Option<Duration>,
     /// Of which instance a group is that this member makes: the less, the older. The second that it makes is
     /// of the next one, and so on.
     pub instance: u64,
@@ -210,7 +210,7 @@ impl<B: Body> Member<B> {
         self.mistake = Some(mistake);
     }
 
-    /// Who it is in this life.
+    /// Who it is in this incarnation.
     #[must_use]
     pub const fn id(&self) -> MemberId {
         self.id

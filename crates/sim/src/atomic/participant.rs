@@ -10,12 +10,12 @@ use plainsong_proto::time::Instant;
 
 use super::entry::Entry;
 
-pub(super) enum Seat {
+pub(super) enum Participant {
     Model { member: Option<Box<Member<Entry>>>, coordinator: Box<Coordinator> },
     Real(Box<Group<Entry>>),
 }
 
-impl Seat {
+impl Participant {
     pub(super) fn member(&self) -> Option<&Member<Entry>> {
         match self {
             Self::Model { member, .. } => member.as_deref(),
