@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod commits;
 mod encode;
 mod footprint;
 mod inside;
@@ -69,6 +70,8 @@ enum Role {
     Subscribe,
     /// Holds a participant with 10 endpoints and prints its memory, threads and idle time.
     Footprint,
+    /// Makes values durable in the current directory, by a database and by appending to a file.
+    Commits,
     /// Encodes a plain structure, and its like.
     Encode,
     /// Writes, takes and looks up samples of many instances.
@@ -112,6 +115,7 @@ fn main() -> ExitCode {
         Role::Publish => throughput::publish(&options, warm_up + duration),
         Role::Subscribe => throughput::subscribe(&options, warm_up, duration),
         Role::Footprint => footprint::measure(&options, duration),
+        Role::Commits => commits::measure(duration).map_err(|error| io("making values durable", error)),
         Role::Encode => encode::measure(),
         Role::Instances => scale::instances(&options),
         Role::Endpoints => scale::endpoints(&options),

@@ -542,7 +542,7 @@ impl ParticipantInner {
 
     /// The group of a topic in a partition, which is joined if it was not.
     pub(crate) fn join_group(&self, topic: &str, partition: &str) -> Result<Arc<GroupSlot>> {
-        let name = Name { topic: topic.to_owned(), partition: partition.to_owned() };
+        let name = Name::new(topic, partition);
         let slot = self.slot()?;
         let mut groups = lock(&self.atomic_groups);
         if let Some(known) = groups.get(&name) {

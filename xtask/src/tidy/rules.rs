@@ -144,12 +144,14 @@ pub(super) fn one_place(settings: &Settings, places: &[Vec<String>], findings: &
 
 /// The library parses no texts but its variables, the QoS profiles it is given and the kernel's list of
 /// sockets: one module each opens files for the latter two, one alone reads variables. Another asks the
-/// system for the names of host, user and executable, which are told as they are, and for the map of users.
+/// system for the names of host, user and executable, which are told as they are, and for the map of users;
+/// and one keeps what must outlive the process.
 pub(super) fn reads_variables_only(source: &Source, findings: &mut Vec<String>) {
     let is_process = source.path == "crates/plainsong/src/base/process.rs";
     let reads_variables = is_process || source.path == "crates/plainsong/src/base/config.rs";
     let reads_files = is_process
         || source.path.starts_with("crates/plainsong/src/qos_provider/")
+        || source.path.starts_with("crates/plainsong/src/atomic/storage/")
         || source.path == "crates/plainsong/src/transport/udp/neighbours.rs";
     for (offset, path) in paths(&source.code) {
         let reads = match path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {

@@ -14,6 +14,8 @@ mod lane;
 mod local;
 mod name;
 mod slot;
+#[allow(dead_code, unused_imports, reason = "groups keep nothing yet")]
+mod storage;
 
 use std::fmt;
 
@@ -25,6 +27,7 @@ pub use plainsong_proto::atomic::Status as AtomicEvent;
 
 pub(crate) use name::Name;
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
+pub use storage::StoreError;
 
 /// What a participant is in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

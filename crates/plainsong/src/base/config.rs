@@ -1,6 +1,7 @@
 //! Settings of this process: one table of keys with their defaults, then `PLAINSONG_*` variables, then code.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -11,6 +12,10 @@ const VALUE_BYTES_MAX: usize = 8_192;
 const LIST_MAX: usize = 64;
 /// Longest name of a host (RFC 1035 §2.3.4) or an interface, in octets.
 const NAME_BYTES_MAX: usize = 253;
+/// Longest path of a directory, in octets.
+const PATH_BYTES_MAX: usize = 4_096;
+/// Longest name of a voter, in octets.
+pub(crate) const VOTER_NAME_BYTES_MAX: usize = 16;
 /// Most other users with whom memory is shared.
 const USERS_MAX: usize = 16;
 /// The largest number of a CPU.
@@ -89,6 +94,13 @@ pub struct Config {
     pub memory_huge_pages: bool,
     /// Users besides its own whose processes the process shares memory with: they read what it writes.
     pub memory_users: Vec<u32>,
+    /// Where a participant keeps what must outlive it: an absolute path, of one participant of a domain.
+    pub state_directory: Option<PathBuf>,
+    /// Who votes in the groups of ATOMIC topics: 1, 3 or 5 names. Empty: the members themselves. All members
+    /// of a group must have the same.
+    pub voters: Vec<String>,
+    /// As which of them the participants vote. That takes a `state_directory`.
+    pub voter: Option<String>,
 }
 
 /// One setting: what it is called, means and may be.
@@ -293,6 +305,45 @@ pub const KEYS: &[Key] = &[
             Some(())
         },
     },
+    Key {
+        name: "state_directory",
+        default: "",
+        allowed: "an absolute path of at most 4096 octets; empty for none",
+        doc: "where a participant keeps what must outlive it: one participant of a domain has a directory",
+        set: |config, value| {
+            config.state_directory = None;
+            if !value.is_empty() {
+                let fits = value.len() <= PATH_BYTES_MAX && !value.contains(char::is_control);
+                config.state_directory = Some(PathBuf::from(value)).filter(|path| fits && path.is_absolute());
+                config.state_directory.as_ref()?;
+            }
+            Some(())
+        },
+    },
+    Key {
+        name: "voters",
+        default: "",
+        allowed: "1, 3 or 5 different names, separated by commas, of at most 16 letters, digits, `-`, `_` and `.`, \
+                  such as a,b,c; empty for the members themselves",
+        doc: "who votes in the groups of ATOMIC topics: the same for all members of a group",
+        set: |config, value| {
+            let voters = list(value, voter_name)?;
+            let are_different =
+                voters.iter().enumerate().all(|(place, name)| !voters[..place].contains(name));
+            config.voters = Some(voters).filter(|it| are_different && matches!(it.len(), 0 | 1 | 3 | 5))?;
+            Some(())
+        },
+    },
+    Key {
+        name: "voter",
+        default: "",
+        allowed: "one of the names of `voters`; empty for none",
+        doc: "as which of the voters the participants vote; they need a state directory",
+        set: |config, value| {
+            config.voter = if value.is_empty() { None } else { Some(voter_name(value)?) };
+            Some(())
+        },
+    },
 ];
 
 impl Key {
@@ -328,6 +379,9 @@ impl Default for Config {
             memory_pool_bytes_max: 0,
             memory_huge_pages: false,
             memory_users: Vec::new(),
+            state_directory: None,
+            voters: Vec::new(),
+            voter: None,
         };
         for key in KEYS {
             let set = (key.set)(&mut config, key.default);
@@ -424,6 +478,18 @@ fn list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
     parts().map(item).collect()
 }
 
+fn voter_name(text: &str) -> Option<String> {
+    let is_name = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_');
+    let fits = (1..=VOTER_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_name);
+    fits.then(|| text.to_owned())
+}
+
+/// By how a test that kills processes has the stores of their groups lose what was not synced.
+#[cfg(feature = "power-loss")]
+pub(crate) fn power_loss_seed() -> Option<u64> {
+    std::env::var("PLAINSONG_POWER_LOSS").ok()?.parse().ok()
+}
+
 fn switch(text: &str) -> Option<bool> {
     match text {
         "on" | "true" | "1" => Some(true),
@@ -511,6 +577,26 @@ mod tests {
             ("MEMORY_USERS", "root"),
             ("MEMORY_USERS", "4294967296"),
             ("MEMORY_USERS", &users(17)),
+        ] {
+            assert!(with(&format!("PLAINSONG_{variable}"), bad).is_err(), "{variable} {bad}");
+        }
+    }
+
+    #[test]
+    fn voters_are_one_three_or_five_names_and_state_is_kept_at_an_absolute_path() {
+        assert_eq!(with("PLAINSONG_VOTERS", "a, b,c").unwrap().voters, ["a", "b", "c"]);
+        assert_eq!(with("PLAINSONG_VOTER", "robot-7.left_arm").unwrap().voter.unwrap(), "robot-7.left_arm");
+        let absolute = std::env::temp_dir();
+        let config = with("PLAINSONG_STATE_DIRECTORY", &absolute.to_string_lossy()).unwrap();
+        assert_eq!(config.state_directory, Some(absolute));
+        for (variable, bad) in [
+            ("VOTERS", "a,b"),
+            ("VOTERS", "a,b,a"),
+            ("VOTERS", "a,b,c,d,e,f,g"),
+            ("VOTERS", "a/b"),
+            ("VOTER", "a,b"),
+            ("VOTER", "more-than-16-octets"),
+            ("STATE_DIRECTORY", "state"),
         ] {
             assert!(with(&format!("PLAINSONG_{variable}"), bad).is_err(), "{variable} {bad}");
         }

@@ -1,0 +1,69 @@
+//! The state directory of a participant: a folder for each domain, in it a file for each group.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::file::{FileStore, sync_directory_of};
+use super::{Store, StoreError};
+use crate::atomic::name::Name;
+
+/// So much of a topic's name is in the name of a file: whoever looks at them finds it.
+const SHOWN_CHARS_MAX: usize = 80;
+const EXTENSION: &str = "redb";
+const LOCK: &str = "lock";
+
+/// The folder of one participant. No other participant has it as long as this lives.
+pub(crate) struct StateDirectory {
+    folder: PathBuf,
+    /// The operating system ends the lock with the process, if nothing else does.
+    _lock: File,
+}
+
+impl StateDirectory {
+    /// Makes it if there is none, and locks it.
+    pub(crate) fn open(directory: &Path, domain_id: u16) -> Result<Self, StoreError> {
+        let folder = directory.join(format!("domain-{domain_id}"));
+        let of_open = |error| StoreError::of_open(&folder, error);
+        fs::create_dir_all(&folder).map_err(of_open)?;
+        sync_directory_of(&folder).map_err(of_open)?;
+        let file = folder.join(LOCK);
+        let of_lock = |error| StoreError::of_open(&file, error);
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&file);
+        let mut lock = opened.map_err(of_lock)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                // Who has it says so there.
+                let mut text = String::new();
+                let _ = lock.take(32).read_to_string(&mut text);
+                return Err(StoreError::InUse { file, process: text.trim().parse().ok() });
+            }
+            Err(TryLockError::Error(error)) => return Err(of_lock(error)),
+        }
+        let told = lock.set_len(0).and_then(|()| lock.rewind());
+        told.and_then(|()| writeln!(lock, "{}", std::process::id())).map_err(of_lock)?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// What is kept of a group: nothing when there is no file yet.
+    pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(FileStore::open(&self.file_of(name)?)?))
+    }
+
+    /// The file of a group. Its hash names the group; what stands before it is for who reads it. A witness,
+    /// which knows the hash alone, finds the file all the same.
+    fn file_of(&self, name: &Name) -> Result<PathBuf, StoreError> {
+        let end = format!("{:032x}.{EXTENSION}", name.hash());
+        let of_open = |error| StoreError::of_open(&self.folder, error);
+        for entry in fs::read_dir(&self.folder).map_err(of_open)? {
+            let entry = entry.map_err(of_open)?;
+            if entry.file_name().to_string_lossy().ends_with(&end) {
+                return Ok(entry.path());
+            }
+        }
+        let shown = |char: char| if char.is_ascii_alphanumeric() || char == '-' { char } else { '_' };
+        let topic: String = name.topic.chars().take(SHOWN_CHARS_MAX).map(shown).collect();
+        Ok(self.folder.join(format!("{topic}-{end}")))
+    }
+}

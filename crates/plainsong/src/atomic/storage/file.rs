@@ -1,0 +1,184 @@
+//! A store in a file, by the embedded database redb: trees that are copied where they change, with checksums
+//! by which what was written in part is noticed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use redb::{
+    CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
+    TableDefinition, TableError, TransactionError,
+};
+
+use super::{Batch, Store, StoreError};
+
+/// The map; the name says in which form its keys and values are.
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("plainsong.atomic.1");
+/// What of the file is kept in memory. It is read once, from the beginning to the end.
+const CACHE_BYTES: usize = 4 << 20;
+
+/// A store in a file.
+pub(crate) struct FileStore {
+    file: PathBuf,
+    database: Database,
+    failed: Option<StoreError>,
+}
+
+impl FileStore {
+    /// The store in this file, which is made if there is none. All of it is checked.
+    pub(crate) fn open(file: &Path) -> Result<Self, StoreError> {
+        match fs::metadata(file) {
+            // A file is given its name when it is complete, so that this is none of ours.
+            Ok(metadata) if metadata.len() == 0 => return Err(StoreError::damaged(file, "it is empty")),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::create(file)?,
+            Err(error) => return Err(StoreError::of_open(file, error)),
+        }
+        let opened = OpenOptions::new().read(true).write(true).open(file);
+        let backend = opened.and_then(backend).map_err(|error| StoreError::of_open(file, error))?;
+        Self::with_backend(file, backend)
+    }
+
+    /// Makes a file with an empty map. Whoever is interrupted leaves none under this name.
+    fn create(file: &Path) -> Result<(), StoreError> {
+        let new = file.with_extension("new");
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&new);
+        let backend = opened.and_then(backend).map_err(|error| StoreError::of_open(&new, error))?;
+        Self::format(&new, backend)?;
+        fs::rename(&new, file).map_err(|error| StoreError::of_open(file, error))?;
+        sync_directory_of(file).map_err(|error| StoreError::of_open(file, error))
+    }
+
+    /// Makes an empty map.
+    pub(super) fn format(file: &Path, backend: impl StorageBackend) -> Result<(), StoreError> {
+        let database = open_database(file, backend)?;
+        let begun = database.begin_write().map_err(|error| of_transaction(file, error))?;
+        begun.open_table(TABLE).map_err(|error| of_table(file, error))?;
+        begun.commit().map_err(|error| of_commit(file, error))?;
+        // What goes wrong at the end is noticed when the file is opened.
+        drop(database);
+        Ok(())
+    }
+
+    pub(super) fn with_backend(file: &Path, backend: impl StorageBackend) -> Result<Self, StoreError> {
+        let database = open_database(file, backend)?;
+        let store = Self { file: file.to_owned(), database, failed: None };
+        store.read(&mut |_, _| {})?;
+        Ok(store)
+    }
+
+    fn write(&self, batch: &Batch) -> Result<(), StoreError> {
+        let file = &self.file;
+        let begun = self.database.begin_write().map_err(|error| of_transaction(file, error))?;
+        {
+            let mut table = begun.open_table(TABLE).map_err(|error| of_table(file, error))?;
+            for (key, value) in batch {
+                let changed = match value {
+                    Some(value) => table.insert(key.as_slice(), value.as_slice()).map(drop),
+                    None => table.remove(key.as_slice()).map(drop),
+                };
+                changed.map_err(|error| of_storage(file, error))?;
+            }
+        }
+        begun.commit().map_err(|error| of_commit(file, error))
+    }
+}
+
+impl Store for FileStore {
+    fn read(&self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        let file = &self.file;
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let begun = self.database.begin_read().map_err(|error| of_transaction(file, error))?;
+        let table = begun.open_table(TABLE).map_err(|error| of_table(file, error))?;
+        for entry in table.iter().map_err(|error| of_storage(file, error))? {
+            let (key, value) = entry.map_err(|error| of_storage(file, error))?;
+            each(key.value(), value.value());
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let written = self.write(batch);
+        self.failed = written.as_ref().err().cloned();
+        written
+    }
+}
+
+/// Opens a database and checks all of it.
+fn open_database(file: &Path, backend: impl StorageBackend) -> Result<Database, StoreError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
+    // The library promises no panic for octets that it did not write: those of a file may be any.
+    match catch_unwind(AssertUnwindSafe(|| builder.create_with_backend(backend))) {
+        Ok(opened) => opened.map_err(|error| of_database(file, error)),
+        Err(_) => Err(StoreError::damaged(file, "it cannot be read as a database")),
+    }
+}
+
+#[cfg(not(feature = "power-loss"))]
+fn backend(file: File) -> io::Result<impl StorageBackend> {
+    redb::backends::FileBackend::new(file).map_err(io::Error::other)
+}
+
+#[cfg(feature = "power-loss")]
+fn backend(file: File) -> io::Result<impl StorageBackend> {
+    super::lossy::Lossy::of_file(file)
+}
+
+/// Makes the names in the directory of a file durable.
+pub(super) fn sync_directory_of(file: &Path) -> io::Result<()> {
+    match file.parent() {
+        #[cfg(unix)]
+        Some(directory) => File::open(directory)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+fn of_database(file: &Path, error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { file: file.to_owned(), process: None },
+        DatabaseError::Storage(error) => of_storage(file, error),
+        other => StoreError::damaged(file, other),
+    }
+}
+
+fn of_transaction(file: &Path, error: TransactionError) -> StoreError {
+    match error {
+        TransactionError::Storage(error) => of_storage(file, error),
+        other => StoreError::of_io(file, io::Error::other(other)),
+    }
+}
+
+fn of_table(file: &Path, error: TableError) -> StoreError {
+    match error {
+        TableError::Storage(error) => of_storage(file, error),
+        other => StoreError::damaged(file, other),
+    }
+}
+
+fn of_commit(file: &Path, error: CommitError) -> StoreError {
+    match error {
+        CommitError::Storage(error) => of_storage(file, error),
+        other => StoreError::of_io(file, io::Error::other(other)),
+    }
+}
+
+fn of_storage(file: &Path, error: StorageError) -> StoreError {
+    match error {
+        StorageError::Corrupted(what) => StoreError::damaged(file, what),
+        StorageError::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
+            StoreError::damaged(file, error)
+        }
+        StorageError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            StoreError::damaged(file, "its end is missing")
+        }
+        StorageError::Io(error) => StoreError::of_io(file, error),
+        other => StoreError::of_io(file, io::Error::other(other)),
+    }
+}

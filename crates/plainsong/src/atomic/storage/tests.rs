@@ -1,0 +1,358 @@
+//! Stores meet losses of power, full disks and damage; what is committed must be there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+
+use super::lossy::{Faults, Lossy};
+use super::*;
+use crate::atomic::name::Name;
+use crate::base::locks::lock;
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const FILE: &str = "a file of the test";
+
+struct Random(u64);
+
+impl Random {
+    fn of(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % bound
+    }
+
+    fn batch(&mut self) -> Batch {
+        (0..=self.below(12))
+            .map(|_| {
+                let key = format!("{:03}", self.below(60)).into_bytes();
+                let octet = self.below(256) as u8;
+                let value = (self.below(5) > 0).then(|| vec![octet; self.below(3_000) as usize]);
+                (key, value)
+            })
+            .collect()
+    }
+}
+
+fn made(map: &Map, batch: &Batch) -> Map {
+    let mut map = map.clone();
+    for (key, value) in batch {
+        match value {
+            Some(value) => drop(map.insert(key.clone(), value.clone())),
+            None => drop(map.remove(key)),
+        }
+    }
+    map
+}
+
+fn all_of(store: &dyn Store) -> Map {
+    let mut map = Map::new();
+    store.read(&mut |key, value| drop(map.insert(key.to_vec(), value.to_vec()))).unwrap();
+    map
+}
+
+/// The octets of a file with an empty map.
+fn empty_file() -> Vec<u8> {
+    let backend = Lossy::new(Vec::new(), Vec::new(), None, Faults::default());
+    let state = Arc::clone(&backend.0);
+    FileStore::format(Path::new(FILE), backend).unwrap();
+    std::mem::take(&mut lock(&state).medium)
+}
+
+/// What became of one life of a store.
+struct Life {
+    /// What the disk has after it.
+    octets: Vec<u8>,
+    committed: Map,
+    /// What it would have with the batch that failed.
+    perhaps: Option<Map>,
+    error: Option<StoreError>,
+    written_bytes: usize,
+}
+
+/// Opens a file that must have one of the maps, and commits batches until something goes wrong or so many
+/// are done; then the power is lost.
+fn live(octets: &[u8], expected: &[&Map], seed: u64, batches: u64, faults: Faults) -> Life {
+    let mut random = Random::of(seed);
+    let backend = Lossy::new(octets.to_vec(), octets.to_vec(), Some(seed), faults);
+    let state = Arc::clone(&backend.0);
+    let mut life = Life {
+        octets: Vec::new(),
+        committed: expected[0].clone(),
+        perhaps: expected.get(1).map(|map| (*map).clone()),
+        error: None,
+        written_bytes: 0,
+    };
+    match FileStore::with_backend(Path::new(FILE), backend) {
+        Ok(mut store) => {
+            let found = all_of(&store);
+            assert!(expected.contains(&&found), "seed {seed}: {} keys", found.len());
+            (life.committed, life.perhaps) = (found, None);
+            for _ in 0..batches {
+                let batch = random.batch();
+                if let Err(error) = store.commit(&batch) {
+                    life.perhaps = Some(made(&life.committed, &batch));
+                    // It stays so, whatever the disk would do now.
+                    lock(&state).faults = Faults::default();
+                    let again = store.commit(&batch).unwrap_err();
+                    assert_eq!(again.to_string(), error.to_string());
+                    assert!(store.read(&mut |_, _| {}).is_err());
+                    life.error = Some(error);
+                    break;
+                }
+                life.committed = made(&life.committed, &batch);
+            }
+            lock(&state).lose_power().unwrap();
+        }
+        Err(error) => {
+            assert!(!matches!(error, StoreError::Damaged { .. }), "seed {seed}: {error}");
+            life.error = Some(error);
+            lock(&state).lose_power().unwrap();
+        }
+    }
+    let mut state = lock(&state);
+    life.octets = std::mem::take(&mut state.medium);
+    life.written_bytes = state.written_bytes;
+    life
+}
+
+#[test]
+fn what_is_committed_outlives_losses_of_power_and_what_is_not_is_there_whole_or_not_at_all() {
+    let empty = empty_file();
+    let (mut cut_off, mut whole) = (0, 0);
+    for seed in 0..150 {
+        let mut random = Random::of(seed);
+        let mut octets = empty.clone();
+        let (mut committed, mut perhaps) = (Map::new(), None::<Map>);
+        for life in 0..3 {
+            let faults = Faults { loses_power_at: Some(1 + random.below(150)), ..Faults::default() };
+            let expected: Vec<&Map> = std::iter::once(&committed).chain(&perhaps).collect();
+            let lived = live(&octets, &expected, seed * 10 + life, 12, faults);
+            cut_off += u32::from(lived.error.is_some());
+            whole += u32::from(perhaps.is_some() && perhaps.as_ref() == Some(&lived.committed));
+            (octets, committed, perhaps) = (lived.octets, lived.committed, lived.perhaps);
+        }
+        let expected: Vec<&Map> = std::iter::once(&committed).chain(&perhaps).collect();
+        live(&octets, &expected, seed, 1, Faults::default());
+    }
+    assert!(cut_off > 200 && whole > 0, "{cut_off} lives were cut off, {whole} last batches were whole");
+}
+
+#[test]
+fn a_disk_that_is_full_at_any_octet_loses_nothing_that_was_committed() {
+    let empty = empty_file();
+    let all = live(&empty, &[&Map::new()], 1, 6, Faults::default());
+    assert!(all.error.is_none());
+    let mut full = 0;
+    for room in (0..all.written_bytes).step_by(3_000) {
+        let faults = Faults { room_bytes: Some(room), ..Faults::default() };
+        let lived = live(&empty, &[&Map::new()], 1, 6, faults);
+        let error = lived.error.unwrap_or_else(|| panic!("{room} octets sufficed"));
+        assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
+        assert!(error.to_string().contains(FILE), "{error}");
+        full += 1;
+        let expected: Vec<&Map> = std::iter::once(&lived.committed).chain(&lived.perhaps).collect();
+        let after = live(&lived.octets, &expected, 2, 3, Faults::default());
+        assert!(after.error.is_none());
+    }
+    assert!(full > 20, "{full}");
+}
+
+#[test]
+fn after_a_sync_that_failed_the_store_takes_nothing_more_and_the_next_has_what_was_committed() {
+    let empty = empty_file();
+    let mut failed = 0;
+    for sync in 1..20 {
+        let faults = Faults { fails_sync: Some(sync), ..Faults::default() };
+        let lived = live(&empty, &[&Map::new()], sync, 8, faults);
+        let Some(error) = lived.error else { continue };
+        assert!(matches!(error, StoreError::Io { .. }), "{error}");
+        failed += 1;
+        let expected: Vec<&Map> = std::iter::once(&lived.committed).chain(&lived.perhaps).collect();
+        live(&lived.octets, &expected, 2, 3, Faults::default());
+    }
+    assert!(failed > 5, "{failed}");
+}
+
+#[test]
+fn a_file_that_is_damaged_is_said_to_be_or_has_all_that_was_written() {
+    let mut damaged = 0;
+    let sound = live(&empty_file(), &[&Map::new()], 1, 8, Faults::default());
+    let (octets, map) = close(&sound.octets);
+    for seed in 0..300 {
+        let mut random = Random::of(seed);
+        let mut octets = octets.clone();
+        let at = random.below(octets.len() as u64) as usize;
+        match random.below(3) {
+            0 => octets.truncate(at),
+            1 => octets[at] ^= 1 << random.below(8),
+            _ => octets[at..].iter_mut().take(4_096).for_each(|octet| *octet = 0),
+        }
+        let backend = Lossy::new(octets.clone(), octets, None, Faults::default());
+        match FileStore::with_backend(Path::new(FILE), backend) {
+            Ok(store) => assert_eq!(all_of(&store), map, "seed {seed}"),
+            Err(error) => {
+                assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+                damaged += 1;
+            }
+        }
+    }
+    assert!(damaged > 20, "{damaged}");
+}
+
+/// Opens a file and closes it in order.
+fn close(octets: &[u8]) -> (Vec<u8>, Map) {
+    let backend = Lossy::new(octets.to_vec(), octets.to_vec(), None, Faults::default());
+    let state = Arc::clone(&backend.0);
+    let store = FileStore::with_backend(Path::new(FILE), backend).unwrap();
+    let map = all_of(&store);
+    drop(store);
+    (std::mem::take(&mut lock(&state).medium), map)
+}
+
+/// A directory that goes with this.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("plainsong-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_state_directory_has_one_participant_and_a_file_for_each_group_whatever_its_name() {
+    let directory = Directory::new("state");
+    let state = StateDirectory::open(&directory.0, 3).unwrap();
+    let error = StateDirectory::open(&directory.0, 3).err().unwrap().to_string();
+    assert!(error.contains("domain-3") && error.contains(&std::process::id().to_string()), "{error}");
+    assert!(StateDirectory::open(&directory.0, 4).is_ok(), "another domain");
+    let long = "n".repeat(4_000);
+    let names =
+        [("", ""), ("plan", ""), ("Plan", ""), ("plan", "a"), ("pl", "an"), ("../../plan", ""), (&long, "")];
+    for (topic, partition) in names {
+        let batch = [(b"name".to_vec(), Some(format!("{topic} {partition}").into_bytes()))].into();
+        state.store(&Name::new(topic, partition)).unwrap().commit(&batch).unwrap();
+    }
+    for (topic, partition) in names {
+        let map = all_of(&*state.store(&Name::new(topic, partition)).unwrap());
+        assert_eq!(map[&b"name"[..]], format!("{topic} {partition}").into_bytes());
+    }
+    let files = std::fs::read_dir(directory.0.join("domain-3")).unwrap().count();
+    assert_eq!(files, names.len() + 1, "and the lock");
+    assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 2, "nothing is beside the folders");
+    drop(state);
+    let state = StateDirectory::open(&directory.0, 3).unwrap();
+    assert_eq!(all_of(&*state.store(&Name::new("Plan", "")).unwrap()).len(), 1);
+}
+
+#[test]
+fn what_is_no_store_is_told_and_left_as_it_is() {
+    let directory = Directory::new("no-store");
+    let state = StateDirectory::open(&directory.0, 0).unwrap();
+    let name = Name::new("plan", "");
+    drop(state.store(&name).unwrap());
+    let folder = directory.0.join("domain-0");
+    let is_store = |path: &PathBuf| path.extension().is_some_and(|it| it == "redb");
+    let file = std::fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).find(is_store).unwrap();
+    for octets in [&b""[..], b"hello", &[0; 100_000]] {
+        std::fs::write(&file, octets).unwrap();
+        let error = state.store(&name).err().unwrap();
+        assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
+        assert_eq!(std::fs::read(&file).unwrap(), octets);
+    }
+    std::fs::remove_file(&file).unwrap();
+    let first = state.store(&name).unwrap();
+    assert!(matches!(state.store(&name).err(), Some(StoreError::InUse { .. })));
+    drop(first);
+    let no_folder = StateDirectory::open(&file, 0).err().unwrap();
+    assert!(matches!(no_folder, StoreError::CannotOpen { .. }), "{no_folder}");
+}
+
+/// A store that waits before it commits, and fails when it is told to.
+#[derive(Clone, Default)]
+struct Slow(Arc<(Mutex<Seen>, Condvar)>);
+
+#[derive(Default)]
+struct Seen {
+    commits: Vec<usize>,
+    may_go: bool,
+    fails: bool,
+}
+
+impl Store for Slow {
+    fn read(&self, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        let (seen, changed) = &*self.0;
+        let mut seen = changed.wait_while(seen.lock().unwrap(), |seen| !seen.may_go).unwrap();
+        seen.commits.push(batch.len());
+        if seen.fails { Err(StoreError::DiskFull { file: FILE.into() }) } else { Ok(()) }
+    }
+}
+
+struct Put(u64, usize);
+
+impl Stage for Put {
+    fn stage(self, batch: &mut Batch) {
+        batch.insert(self.0.to_be_bytes().to_vec(), Some(vec![0; self.1]));
+    }
+}
+
+#[test]
+fn what_waits_is_made_durable_together_within_limits_and_in_order() {
+    let (slow, thread) = (Slow::default(), StoreThread::start(0).unwrap());
+    let (tell, told) = mpsc::channel();
+    let committer = thread.committer(Box::new(slow.clone()), move |done| tell.send(done.unwrap()).unwrap());
+    for number in 1..=600 {
+        committer.push(number, Put(number, 8));
+    }
+    for number in 601..=603 {
+        committer.push(number, Put(number, 600 << 10));
+    }
+    slow.0.0.lock().unwrap().may_go = true;
+    slow.0.1.notify_all();
+    // At the end everything is done.
+    drop(thread);
+    let told: Vec<u64> = told.try_iter().collect();
+    assert_eq!(told.last(), Some(&603));
+    assert!(told.is_sorted() && told.len() < 9, "{told:?}");
+    let commits = slow.0.0.lock().unwrap().commits.clone();
+    assert!(commits.iter().all(|&count| count <= 256), "{commits:?}");
+    assert!(commits.contains(&256), "{commits:?}");
+    assert_eq!(*commits.last().unwrap(), 1, "two of the long ones are more than a commit takes: {commits:?}");
+}
+
+#[test]
+fn an_error_of_the_store_is_told_once_and_other_groups_go_on() {
+    let (slow, other, thread) = (Slow::default(), Slow::default(), StoreThread::start(0).unwrap());
+    *slow.0.0.lock().unwrap() = Seen { may_go: true, fails: true, ..Seen::default() };
+    other.0.0.lock().unwrap().may_go = true;
+    let (tell, told) = mpsc::channel();
+    let committer = thread.committer(Box::new(slow.clone()), move |done| tell.send(done).unwrap());
+    committer.push(1, Put(1, 8));
+    assert!(matches!(told.recv().unwrap(), Err(StoreError::DiskFull { .. })));
+    committer.push(2, Put(2, 8));
+    let (tell, told_other) = mpsc::channel();
+    let committer = thread.committer(Box::new(other), move |done| tell.send(done).unwrap());
+    committer.push(7, Put(7, 8));
+    assert_eq!(told_other.recv().unwrap().unwrap(), 7);
+    drop(thread);
+    assert!(told.try_recv().is_err(), "nothing more is told");
+    assert_eq!(slow.0.0.lock().unwrap().commits, [1]);
+}
