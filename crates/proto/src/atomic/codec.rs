@@ -178,6 +178,7 @@ fn put_row(row: &Row, out: &mut Vec<u8>) {
     }
     out.extend(row.hears.0.to_le_bytes());
     out.push(u8::from(row.caught_up));
+    out.push(u8::from(row.is_held));
     put_words(&row.acked, out);
 }
 
@@ -254,6 +255,7 @@ fn row(from: &mut Reader<'_>) -> Result<Row, Malformed> {
         closing: word(from)?,
         hears: ranks(from)?,
         caught_up: from.boolean()?,
+        is_held: from.boolean()?,
         acked: words(from)?,
     })
 }
@@ -407,6 +409,7 @@ mod tests {
             closing: 0x99,
             hears: Ranks(3),
             caught_up: true,
+            is_held: true,
         };
         let entry = Delivered { position: 91, epoch: 4, from: id(2), body: Word(55) };
         let transfer = Transfer {

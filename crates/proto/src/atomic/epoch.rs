@@ -23,6 +23,7 @@ struct Peer {
     /// (position, digest) that it told and this member has not reached.
     ahead: Option<(u64, u64)>,
     closing: u64,
+    is_held: bool,
     heard: Instant,
     hears: Ranks,
     /// When what it vouches for of each lane last grew, or was all that is known.
@@ -48,6 +49,10 @@ pub(crate) struct Epoch<B> {
     digests: std::collections::VecDeque<(u64, u64)>,
     /// Entries of each lane that are vouched for.
     acked: Vec<u64>,
+    /// The readers here take no more.
+    pub(crate) is_held: bool,
+    /// They took no more when the epoch began: what would be vouched for of each lane if they did.
+    withheld: Option<Vec<u64>>,
     /// Only what is durable is vouched for.
     is_durable: bool,
     #[cfg(feature = "mistakes")]
@@ -74,6 +79,7 @@ impl<B: Body> Epoch<B> {
             position: view.base_position,
             ahead: None,
             closing: 0,
+            is_held: false,
             heard: now,
             hears: view.ranks(),
             progress: vec![now; count],
@@ -90,6 +96,8 @@ impl<B: Body> Epoch<B> {
             peers: vec![peer; count],
             digests: std::collections::VecDeque::new(),
             acked: vec![0; count],
+            is_held: false,
+            withheld: None,
             is_durable,
             #[cfg(feature = "mistakes")]
             mistake: None,
@@ -146,9 +154,50 @@ impl<B: Body> Epoch<B> {
 
     fn vouch_for_received(&mut self, rank: usize) {
         if !self.is_durable {
-            self.acked[rank] = self.lanes[rank].received;
-            self.settle_stable(rank);
+            self.vouch_for(rank, self.lanes[rank].received);
         }
+    }
+
+    /// What a member has sent it holds, by what others know.
+    fn vouch_for(&mut self, rank: usize, count: u64) {
+        let counts = match &mut self.withheld {
+            Some(withheld) if rank != self.rank => withheld,
+            _ => &mut self.acked,
+        };
+        counts[rank] = counts[rank].max(count);
+        self.settle_stable(rank);
+    }
+
+    /// Nothing of other lanes is vouched for in this epoch until [`Self::vouch_again`]: what waits for room
+    /// in the readers here would grow with each epoch that ends.
+    pub(crate) fn withhold(&mut self) {
+        self.is_held = true;
+        self.withheld = Some(vec![0; self.lanes.len()]);
+    }
+
+    /// Whether it vouches for nothing.
+    pub(crate) const fn withholds(&self) -> bool {
+        self.withheld.is_some()
+    }
+
+    /// Whether there was something to vouch for.
+    pub(crate) fn vouch_again(&mut self) -> bool {
+        let withheld = self.withheld.take().unwrap_or_default();
+        for (rank, count) in withheld.iter().enumerate() {
+            self.vouch_for(rank, *count);
+        }
+        withheld.iter().any(|count| *count > 0)
+    }
+
+    /// Whose readers take no more, as far as is known.
+    pub(crate) fn held(&self) -> Ranks {
+        let mut ranks = Ranks::default();
+        for (rank, peer) in self.peers.iter().enumerate() {
+            if if rank == self.rank { self.is_held } else { peer.is_held } {
+                ranks.add(rank);
+            }
+        }
+        ranks
     }
 
     /// The first entries of a lane are durable.
@@ -156,8 +205,8 @@ impl<B: Body> Epoch<B> {
         if self.is_durable
             && let Some(lane) = self.lanes.get(rank)
         {
-            self.acked[rank] = self.acked[rank].max(count.min(lane.received));
-            self.settle_stable(rank);
+            let count = count.min(lane.received);
+            self.vouch_for(rank, count);
         }
     }
 
@@ -192,7 +241,8 @@ impl<B: Body> Epoch<B> {
             }
         }
         for ((acked, lane), progress) in peer.acked.iter().zip(&self.lanes).zip(&mut peer.progress) {
-            if *acked >= lane.received {
+            // Who says that it takes nothing is not stuck.
+            if *acked >= lane.received || row.is_held {
                 *progress = now;
             }
         }
@@ -204,6 +254,7 @@ impl<B: Body> Epoch<B> {
             peer.position = row.position;
         }
         peer.closing = row.closing.max(peer.closing);
+        peer.is_held = row.is_held;
         grown.iter().for_each(|lane| self.settle_stable(lane));
         self.compare(rank, row);
         true
@@ -294,6 +345,7 @@ impl<B: Body> Epoch<B> {
             closing: self.closing,
             hears: self.hears(now, lease),
             caught_up,
+            is_held: self.is_held,
         }
     }
 
@@ -366,10 +418,12 @@ impl<B: Body> Epoch<B> {
         others.map(|(_, peer)| peer.position).min().map_or(self.position, |least| least.min(self.position))
     }
 
-    /// Who has delivered least.
+    /// Who has delivered least, or vouches for least, unless it is this member itself.
     pub(crate) fn slowest(&self) -> Option<usize> {
         let others = self.peers.iter().enumerate().filter(|(rank, _)| *rank != self.rank);
-        others.min_by_key(|(_, peer)| peer.position).map(|(rank, _)| rank)
+        let progress = |peer: &Peer| (peer.position, peer.acked.iter().sum::<u64>());
+        let (rank, slowest) = others.min_by_key(|(_, peer)| progress(peer))?;
+        (progress(slowest) <= (self.position, self.acked.iter().sum())).then_some(rank)
     }
 
     /// Where each member is.

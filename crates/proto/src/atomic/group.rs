@@ -106,6 +106,21 @@ impl<B: Body> Group<B> {
         }
     }
 
+    /// The readers here take no more: see [`Member::hold`].
+    pub fn hold(&mut self) {
+        if let Some(member) = &mut self.member {
+            member.hold();
+        }
+    }
+
+    /// The readers here take again: see [`Member::resume`].
+    pub fn resume(&mut self, now: Instant) {
+        if let Some(member) = &mut self.member {
+            member.resume(now);
+        }
+        self.settle(now);
+    }
+
     /// Leaves.
     pub fn leave(&mut self, now: Instant) {
         if let Some(member) = &mut self.member {

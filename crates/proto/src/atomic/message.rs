@@ -31,6 +31,8 @@ pub struct Row {
     pub hears: Ranks,
     /// Whether it has everything that came before the epoch.
     pub caught_up: bool,
+    /// Its readers take no more, so that it delivers nothing.
+    pub is_held: bool,
 }
 
 /// Somebody wishes to join.

@@ -52,6 +52,7 @@ struct World {
     number: u64,
     cut_off: BTreeSet<u8>,
     keeps_history: bool,
+    slow: Duration,
 }
 
 const DELAY: Duration = Duration::from_micros(100);
@@ -65,6 +66,7 @@ impl World {
             number: 0,
             cut_off: BTreeSet::new(),
             keeps_history,
+            slow: Duration::INFINITE,
         }
     }
 
@@ -73,7 +75,7 @@ impl World {
             digest: 1,
             lease: Duration::from_millis(500),
             stuck: Duration::from_secs(2),
-            slow: Duration::INFINITE,
+            slow: self.slow,
             window_entries: 64,
             window_octets: 1 << 20,
             keeps_history: self.keeps_history,
@@ -290,6 +292,74 @@ fn a_writer_waits_for_the_slowest() {
     assert_eq!(refused, 36);
     world.run(Duration::from_millis(20));
     assert_eq!(world.write(1, 65), Ok(()));
+}
+
+/// Writes by members 1 and 2 until nothing more is accepted.
+fn fill(world: &mut World) {
+    for number in 1_000.. {
+        let accepted = [1, 2].map(|name| world.write(name, number).is_ok());
+        world.run(Duration::from_millis(2));
+        if accepted == [false; 2] {
+            return;
+        }
+    }
+}
+
+#[test]
+fn who_takes_no_more_makes_writers_wait_however_often_epochs_end_and_loses_nothing() {
+    let mut world = three(true);
+    world.nodes.get_mut(&3).unwrap().group.hold();
+    fill(&mut world);
+    assert_eq!(world.samples(1).len(), 128, "a window of each lane");
+    assert!(world.samples(3).is_empty());
+    // It is not excluded, since it says why.
+    world.run(Duration::from_secs(10));
+    assert_eq!(world.phases(), [(Phase::Active, 1, 3); 3]);
+    assert_eq!(world.nodes[&1].group.member().unwrap().state(world.now).held.iter().collect::<Vec<_>>(), [2]);
+    for name in 4..=8 {
+        world.start(name);
+        world.run(Duration::from_secs(1));
+        fill(&mut world);
+        world.run(Duration::from_secs(4));
+    }
+    assert_eq!(world.phases()[2], (Phase::Active, 6, 8));
+    assert_eq!(world.samples(3).len(), 128, "what was within the cut of the first epoch");
+    assert_eq!(world.samples(1).len(), 128);
+    let now = world.now;
+    world.nodes.get_mut(&3).unwrap().group.resume(now);
+    world.act(3);
+    world.run(Duration::from_millis(100));
+    assert_eq!(world.samples(1).len(), 256, "what had waited");
+    (1..=8).for_each(|name| assert_eq!(world.samples(name), world.samples(1)));
+}
+
+#[test]
+fn who_takes_no_more_is_excluded_after_the_delay_and_comes_back_when_it_takes() {
+    let mut world = World { slow: Duration::from_secs(1), ..World::new(true) };
+    (1..=3).for_each(|name| world.start(name));
+    world.run(Duration::from_millis(400));
+    world.nodes.get_mut(&1).unwrap().group.hold();
+    for number in 0..400 {
+        let _ = world.write(2, number);
+        world.run(Duration::from_millis(10));
+    }
+    assert!(world.nodes[&1].statuses.contains(&Status::Evicted));
+    assert_eq!(world.phases()[0].0, Phase::Joining, "it does not join to be excluded again");
+    assert_eq!(world.phases()[1..], [(Phase::Active, 2, 2); 2]);
+    let now = world.now;
+    world.nodes.get_mut(&1).unwrap().group.resume(now);
+    world.act(1);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.phases(), [(Phase::Active, 3, 3); 3]);
+    assert!(world.samples(2).len() > 100);
+    assert_eq!(world.samples(1), world.samples(2));
+    // Who takes nothing itself accuses nobody.
+    world.nodes.get_mut(&2).unwrap().group.hold();
+    for number in 400..800 {
+        let _ = world.write(2, number);
+        world.run(Duration::from_millis(10));
+    }
+    assert_eq!(world.phases(), [(Phase::Active, 3, 3); 3]);
 }
 
 #[test]

@@ -158,6 +158,9 @@ impl<B: Body> Member<B> {
         self.caught_up = self.have >= view.base_position;
         let mut epoch = Epoch::new(view.clone(), rank, now, self.config.is_durable);
         epoch.closing = closing;
+        if self.is_held {
+            epoch.withhold();
+        }
         #[cfg(feature = "mistakes")]
         {
             epoch.mistake = self.mistake;

@@ -43,6 +43,12 @@ impl Joining {
         self.due
     }
 
+    /// What it waits for is asked for at once.
+    pub(super) const fn hurry(&mut self, now: Instant) {
+        self.due = now;
+        self.fetch_due = now;
+    }
+
     /// Whether an epoch may still be one that takes it in.
     pub(super) fn is_to_come(&self, instance: u64, epoch: u64) -> bool {
         self.view.as_ref().is_none_or(|view| view.instance != instance || view.epoch < epoch)
@@ -125,6 +131,10 @@ impl<B: Body> Member<B> {
     /// Whether it has nearly all of what it needs, and hears those whose entries it will need.
     fn is_ready(&self, now: Instant) -> bool {
         let Some(view) = &self.joining.view else { return true };
+        // Who takes nothing would only make the others wait.
+        if self.is_held {
+            return false;
+        }
         let hears_all =
             view.members.iter().all(|it| self.joining.is_heard(now, it.id, view.instance, self.config.lease));
         let here = self.joining.heard.values().filter(|(_, of, _)| *of == view.instance);
@@ -225,7 +235,10 @@ impl<B: Body> Member<B> {
         self.fetch(true);
     }
 
-    fn fetch(&mut self, is_next: bool) {
+    pub(super) fn fetch(&mut self, is_next: bool) {
+        if self.is_held {
+            return;
+        }
         let view = self.view().or(self.joining.view.as_deref());
         let Some(view) = view else { return };
         let donors: Vec<MemberId> =
@@ -252,7 +265,7 @@ impl<B: Body> Member<B> {
 
     pub(super) fn on_transfer(&mut self, now: Instant, part: Transfer<B>) {
         let is_wanted = self.phase == Phase::Joining || self.phase == Phase::Active && !self.caught_up;
-        let is_wanted = is_wanted && part.instance == self.instance;
+        let is_wanted = is_wanted && part.instance == self.instance && !self.is_held;
         if !is_wanted || !self.config.keeps_history || part.after != self.have || part.through < part.after {
             return;
         }

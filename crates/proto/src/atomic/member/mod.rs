@@ -1,6 +1,7 @@
 //! A member of a group: what a participant with an ATOMIC endpoint does.
 
 mod change;
+mod hold;
 mod join;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -91,6 +92,8 @@ pub struct GroupState {
     pub is_suspended: bool,
     /// Entries of its own that not everybody has delivered.
     pub in_window: usize,
+    /// Whose readers take no more.
+    pub held: Ranks,
 }
 
 /// One participant in one group.
@@ -114,6 +117,8 @@ pub struct Member<B> {
     renounced: Option<Renounced>,
     /// Whether everything up to the beginning of the epoch was.
     caught_up: bool,
+    /// The readers here take no more.
+    is_held: bool,
     /// It has been a member of the group before: what it misses since is missing.
     was_member: bool,
     /// Octets of own entries in the window, oldest first, and the positions of those that are delivered.
@@ -180,6 +185,7 @@ impl<B: Body> Member<B> {
             instance: 0,
             renounced: None,
             caught_up: false,
+            is_held: false,
             was_member: false,
             window: VecDeque::new(),
             window_octets: 0,
@@ -293,6 +299,7 @@ impl<B: Body> Member<B> {
             suspected: self.epoch.as_ref().map(|it| self.suspected(it, now)).unwrap_or_default(),
             is_suspended: self.is_suspended,
             in_window: self.window.len(),
+            held: self.epoch.as_ref().map(Epoch::held).unwrap_or_default(),
         }
     }
 
@@ -305,6 +312,10 @@ impl<B: Body> Member<B> {
             Phase::Gone => return Err(Refused::Gone),
             Phase::Joining | Phase::Frozen => return Err(Refused::NoMember),
             Phase::Active => {}
+        }
+        // Who vouches for nothing adds nothing to what is delivered to it.
+        if self.epoch.as_ref().is_some_and(Epoch::withholds) {
+            return Err(Refused::Full);
         }
         if !self.has_room(body.octets()) {
             self.full_since.get_or_insert(now);
@@ -454,6 +465,7 @@ impl<B: Body> Member<B> {
     fn deliver(&mut self) {
         while self.phase == Phase::Active
             && self.caught_up
+            && !self.is_held
             && let Some(epoch) = &mut self.epoch
             && let Some((rank, body)) = epoch.next()
         {
@@ -605,6 +617,7 @@ impl<B: Body> Member<B> {
     fn is_held_up(&self, now: Instant) -> bool {
         !self.config.slow.is_infinite()
             && self.full_since.is_some_and(|since| now.since(since) >= self.config.slow)
+            && self.epoch.as_ref().and_then(Epoch::slowest).is_some()
     }
 
     /// Whoever did not run for long has heard nobody meanwhile: that is not the others' silence.
