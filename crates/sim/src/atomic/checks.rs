@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plainsong_proto::atomic::member::{Member, Phase};
 use plainsong_proto::atomic::view::Voters;
-use plainsong_proto::atomic::{Action, Delivered, Message, Status};
+use plainsong_proto::atomic::{Action, Delivered, MEMBERS_MAX, Message, Status};
 
 use plainsong_proto::time::Instant;
 
@@ -105,6 +105,7 @@ impl World {
             format!("p{index} delivers {position}: {}", sample(&body))
         });
         self.truth.delivered(instance, &format!("p{index}"), delivered);
+        self.check_held(index, delivered);
         let keeps = self.plan.config.keeps_history;
         let app = &mut self.processes[index].app;
         let last = std::mem::replace(&mut app.last, position);
@@ -125,6 +126,19 @@ impl World {
             self.violated("positions", index, format!("{position} after {last} (begins: {begins})"));
         } else if !is_next && !restarts {
             self.check_skipped(index, instance, last, position);
+        }
+    }
+
+    /// Who takes nothing is given what is within the cut of an epoch that ends, and little of that.
+    fn check_held(&mut self, index: usize, delivered: &Delivered<Entry>) {
+        let process = &mut self.processes[index];
+        let Some(member) = process.participant.member().filter(|it| it.is_held()) else { return };
+        let ends = member.view().is_some_and(|view| delivered.epoch < view.epoch);
+        process.app.given_while_held += 1;
+        let most = (2 * MEMBERS_MAX + 1) * self.plan.config.window_entries;
+        if !ends || process.app.given_while_held > most {
+            let count = process.app.given_while_held;
+            self.violated("held", index, format!("is given {delivered:?}, and {count} in all"));
         }
     }
 

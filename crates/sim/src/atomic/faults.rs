@@ -1,5 +1,6 @@
 //! What goes wrong, and how it ends.
 
+use plainsong_proto::atomic::Member;
 use plainsong_proto::time::{Duration, Instant};
 
 use super::plan::Fault;
@@ -36,6 +37,7 @@ impl World {
             | Fault::Slow { node, .. }
             | Fault::Crash { node, .. }
             | Fault::Clone { node, .. }
+            | Fault::Hold { node, .. }
             | Fault::Snapshot { node } => {
                 if let Some(process) = self.of_node[node].filter(|&it| self.processes[it].is_alive()) {
                     self.fault_of(process, fault);
@@ -61,6 +63,11 @@ impl World {
                 }
             }
             Fault::Clone { node, lasting } => self.clone_of(node, lasting),
+            Fault::Hold { lasting, .. } => {
+                self.processes[process].participant.hold();
+                self.processes[process].app.given_while_held = 0;
+                self.schedule(lasting, Event::Resume { process });
+            }
             Fault::Snapshot { .. } => self.snapshot(process),
             _ => {}
         }
@@ -127,6 +134,18 @@ impl World {
         }
         self.kick();
         self.done(index);
+    }
+
+    /// An application takes again.
+    pub(super) fn resume(&mut self, index: usize) {
+        let process = &self.processes[index];
+        if process.state == State::Paused {
+            self.schedule(Duration::from_millis(100), Event::Resume { process: index });
+        } else if process.runs() && process.member().is_some_and(Member::is_held) {
+            self.note(&[25, index as u64], || format!("p{index} takes again"));
+            self.processes[index].participant.resume(self.at);
+            self.done(index);
+        }
     }
 
     pub(super) fn quicken(&mut self, index: usize) {
@@ -210,6 +229,7 @@ impl World {
             }
             self.quicken(index);
             self.wake(index);
+            self.resume(index);
         }
         for node in 0..self.plan.nodes.len() {
             if self.of_node[node].is_none() {

@@ -69,6 +69,22 @@ impl Participant {
         }
     }
 
+    pub(super) fn hold(&mut self) {
+        match self {
+            Self::Model { member: Some(member), .. } => member.hold(),
+            Self::Model { .. } => {}
+            Self::Real(group) => group.hold(),
+        }
+    }
+
+    pub(super) fn resume(&mut self, now: Instant) {
+        match self {
+            Self::Model { member: Some(member), .. } => member.resume(now),
+            Self::Model { .. } => {}
+            Self::Real(group) => group.resume(now),
+        }
+    }
+
     pub(super) fn replace_history(&mut self, through: u64, state: Arc<[u8]>) {
         match self {
             Self::Model { member: Some(member), .. } => member.replace_history(through, state),

@@ -71,6 +71,11 @@ pub(super) enum Fault {
     Snapshot {
         node: usize,
     },
+    /// An application takes nothing for a while.
+    Hold {
+        node: usize,
+        lasting: Duration,
+    },
 }
 
 /// How messages fare.
@@ -176,6 +181,14 @@ impl Plan {
             for _ in 0..rng.between(1, 4) {
                 let node = rng.below(self.nodes.len() as u64) as usize;
                 self.faults.push((Instant(rng.below(until)), Fault::Snapshot { node }));
+            }
+        }
+        if rng.chance(30) {
+            for _ in 0..rng.between(1, 4) {
+                let node = rng.below(self.nodes.len() as u64) as usize;
+                let most = *rng.pick(&[50, 1_000, 5_000]);
+                let lasting = Duration::from_millis(rng.between(1, most) as i64);
+                self.faults.push((Instant(rng.below(until)), Fault::Hold { node, lasting }));
             }
         }
         self.faults.retain(|(at, _)| at.0 < until);

@@ -70,6 +70,10 @@ pub(super) enum Event {
     EndClone {
         process: usize,
     },
+    /// An application takes again.
+    Resume {
+        process: usize,
+    },
     /// One process knows how to reach another.
     Meet {
         from: usize,
@@ -237,6 +241,7 @@ impl World {
             Event::Wake { process } => self.wake(process),
             Event::Quicken { process } => self.quicken(process),
             Event::EndClone { process } => self.crash(process),
+            Event::Resume { process } => self.resume(process),
             Event::Meet { from, to } => self.meet(from, to),
             Event::Fault(index) => self.fault(index),
         }
