@@ -32,6 +32,7 @@ const CONSISTENCY: &str = "crates/proto/src/qos/tests/consistency.rs";
 const COHERENT: &str = "crates/proto/src/reader/tests/coherent.rs";
 const DCPS: &str = "crates/plainsong/tests/dcps.rs";
 const AGREED: &str = "crates/plainsong/tests/atomic.rs";
+const FLOW: &str = "crates/plainsong/tests/atomic_flow.rs";
 const ENTITIES: &str = "crates/plainsong/tests/entities.rs";
 const HISTORIES: &str = "crates/proto/src/writer/tests/histories.rs";
 const LIMITS_OF_READERS: &str = "crates/proto/src/reader/tests/limits.rs";
@@ -442,6 +443,7 @@ const ROWS: &[Row] = &[
             (READERS, "atomic_readers_match_atomic_writers_and_only_our_side_hears_what_others_lack"),
             (CONSISTENCY, "atomic_is_one_parameter_that_others_may_ignore_and_eventual_is_none"),
             (AGREED, "one_writer_and_readers_in_two_participants_have_one_order"),
+            (FLOW, "who_does_not_take_for_longer_than_slow_member_delay_is_excluded_and_comes_back"),
             (ENTITIES, "what_contradicts_atomic_is_refused_by_name"),
         ],
         effect: "The participants with ATOMIC endpoints of a topic are a group: its readers have the same samples in the same \
@@ -483,8 +485,8 @@ each writer, and two readers may see two writers in different orders. ATOMIC say
 same samples in the same order, or none of them does, whatever fails.
 
 A writer with ATOMIC waits for the slowest member of its group. `slow_member_delay` says how long that may hold it up
-before it is excluded, to join again; infinite, the default, says never. It is not carried out yet, and `unhonoured()`
-says so.
+before it is excluded: EVICTED tells it so, and it joins again once its readers take. What it missed meanwhile it gets
+where writers are TRANSIENT_LOCAL, or else its readers count it in SAMPLE_LOST. Infinite, the default, says never.
 
 ATOMIC travels as parameter 0x8f05 of an announcement: a long, 1, and then `slow_member_delay` as a duration, unless it
 is infinite. EVENTUAL is not sent. Other products ignore the parameter, so that an ATOMIC writer is an ordinary

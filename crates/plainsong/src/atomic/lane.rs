@@ -19,6 +19,7 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::Now;
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, WriterLimits};
 
+use super::dropped::AtomicDrop;
 use super::name::Name;
 use crate::runtime::{ParticipantSlot, ReaderSlot, WriterSlot};
 
@@ -157,14 +158,14 @@ pub(super) fn send_entry(
     send(NewPayload::Payload(&mut buffer.freeze()))
 }
 
-/// Sends a message, at once.
+/// Sends a message, at once: whether its writer takes it.
 pub(super) fn send_message(
     writer: &mut Writer,
     pool: &PayloadPool,
     now: Now,
     (to, message): (Destination, &Message<Entry>),
     out: &mut Outbox,
-) {
+) -> bool {
     let mut buffer = pool.take();
     let octets = buffer.bytes_mut();
     match to {
@@ -186,11 +187,11 @@ pub(super) fn send_message(
     if let Some(first) = octets.first_mut() {
         *first |= (padding as u8) << PADDING_SHIFT;
     }
-    // A message may be lost.
     let mut payload = buffer.freeze();
-    let _ =
+    let written =
         writer.write_from(now, ChangeKind::Alive, NO_KEY, NewPayload::Payload(&mut payload), now.wall, out);
     writer.flush(now, out);
+    written.is_ok()
 }
 
 const TO_ALL: u8 = 0;
@@ -198,26 +199,44 @@ const TO_MEMBER: u8 = 1;
 const TO_VOTER: u8 = 2;
 const PADDING_SHIFT: u32 = 4;
 
-/// The message of a sample, if it is for this member and from whom it says.
-pub(super) fn message(sample: &CachedSample, from: GuidPrefix, own: MemberId) -> Option<Message<Entry>> {
-    let (&first, rest) = sample.payload.as_slice().split_first()?;
+/// The message of a sample, if it is for this member.
+///
+/// # Errors
+/// It is none, or not from whom it says.
+pub(super) fn message(
+    sample: &CachedSample,
+    from: GuidPrefix,
+    own: MemberId,
+) -> Result<Option<Message<Entry>>, AtomicDrop> {
+    let (first, octets) = unpad(sample.payload.as_slice()).ok_or(AtomicDrop::Undecodable)?;
+    let Some(octets) = addressed(first, octets, own).ok_or(AtomicDrop::Undecodable)? else { return Ok(None) };
+    let message = codec::decode::<Entry>(octets).map_err(|_| AtomicDrop::Undecodable)?;
+    let is_its_own = sender(&message).is_none_or(|sender| sender == from.0);
+    if is_its_own { Ok(Some(message)) } else { Err(AtomicDrop::Foreign) }
+}
+
+fn unpad(octets: &[u8]) -> Option<(u8, &[u8])> {
+    let (&first, rest) = octets.split_first()?;
     let rest = rest.get(..rest.len().checked_sub(usize::from(first >> PADDING_SHIFT))?)?;
-    let octets = match first & ((1 << PADDING_SHIFT) - 1) {
-        TO_ALL => rest,
+    Some((first & ((1 << PADDING_SHIFT) - 1), rest))
+}
+
+/// The octets of a message, `Some(None)` of one for somebody else.
+fn addressed(first: u8, rest: &[u8], own: MemberId) -> Option<Option<&[u8]>> {
+    Some(match first {
+        TO_ALL => Some(rest),
         TO_MEMBER => {
             let (prefix, rest) = rest.split_first_chunk()?;
             let (nonce, rest) = rest.split_first_chunk()?;
             let to = MemberId { prefix: GuidPrefix(*prefix), nonce: u64::from_le_bytes(*nonce) };
-            (to == own).then_some(rest)?
+            (to == own).then_some(rest)
         }
         TO_VOTER => {
             let (id, rest) = rest.split_first_chunk()?;
-            (VoterId(*id) == own.voter()).then_some(rest)?
+            (VoterId(*id) == own.voter()).then_some(rest)
         }
         _ => return None,
-    };
-    let message = codec::decode::<Entry>(octets).ok()?;
-    (sender(&message).is_none_or(|sender| sender == from.0)).then_some(message)
+    })
 }
 
 /// Who a message says that it is from.

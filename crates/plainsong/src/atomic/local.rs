@@ -11,7 +11,7 @@ use plainsong_proto::reader::AgreedChange;
 use plainsong_proto::sample_info::Agreed;
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::stats::DropReason;
-use plainsong_proto::time::Now;
+use plainsong_proto::time::{Duration, Now};
 use plainsong_proto::wire::StatusInfo;
 use plainsong_proto::writer::{ChangeKind, WriteError};
 
@@ -34,6 +34,8 @@ pub(super) struct Writing {
     pub(super) unknown: u64,
     pub(super) depth: u32,
     pub(super) is_kept: bool,
+    /// Who holds it up for longer is excluded.
+    pub(super) slow: Duration,
     /// What is delivered, and finds no room in the history for readers with EVENTUAL consistency.
     pub(super) backlog: VecDeque<(Entry, Key)>,
 }

@@ -10,6 +10,7 @@
 //! on. That takes a majority of the voters: of two members the first votes, of three or four the first three,
 //! of more the first five. Without it nothing is delivered, and writing waits.
 
+mod dropped;
 mod lane;
 mod local;
 mod name;
@@ -24,6 +25,8 @@ use plainsong_proto::guid::Guid;
 
 /// What happened to a member of a group.
 pub use plainsong_proto::atomic::Status as AtomicEvent;
+
+pub use dropped::AtomicDrop;
 
 pub(crate) use name::Name;
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
@@ -55,6 +58,9 @@ pub struct AtomicMember {
     pub position: u64,
     /// It is not heard, or receives nothing: it is about to be excluded.
     pub is_suspected: bool,
+    /// A reader of it is full, or a reliable reader with EVENTUAL consistency keeps a writer of it waiting:
+    /// it delivers nothing, and who writes waits for it.
+    pub is_held: bool,
 }
 
 /// The group of an ATOMIC topic, as one of its members sees it.
@@ -78,10 +84,15 @@ pub struct AtomicGroup {
     pub in_window: usize,
     /// Samples written here that are not delivered here.
     pub unresolved: usize,
+    /// Samples delivered here that wait for room: in a reader, or in a writer for readers with EVENTUAL
+    /// consistency. The longest such queue.
+    pub waiting: usize,
     /// No majority of voters is reached: nothing is delivered until one is.
     pub is_suspended: bool,
     /// What happened to this member.
     pub counts: AtomicCounts,
+    /// What this member dropped, and why.
+    pub drops: Vec<(AtomicDrop, u64)>,
 }
 
 /// How often something happened to a member of a group.
@@ -93,9 +104,13 @@ pub struct AtomicCounts {
     pub evicted: u64,
     /// No majority of voters was reached for two seconds.
     pub suspended: u64,
-    /// Samples that were delivered to others are not known here, or it is not known whether samples written
-    /// here were delivered.
+    /// Its group ended for another, in whose order nothing stands of what was delivered here.
     pub data_loss: u64,
+    /// It could not be told any more whether the last samples written here were delivered.
+    pub outcome_unknown: u64,
+    /// Samples that were delivered to others while this member was excluded, and are not known here. Readers
+    /// count them in SAMPLE_LOST.
+    pub missed: u64,
     /// It had something else at a position than most others, and left the group.
     pub diverged: u64,
 }
@@ -131,6 +146,24 @@ impl fmt::Display for AtomicGroup {
             if member.is_suspected {
                 f.write_str(", suspected")?;
             }
+            if member.is_held {
+                f.write_str(", takes nothing")?;
+            }
+        }
+        let AtomicCounts { evicted, suspended, data_loss, outcome_unknown, missed, diverged } = self.counts;
+        let counts = [
+            ("excluded", evicted),
+            ("suspended", suspended),
+            ("groups lost", data_loss),
+            ("outcomes unknown", outcome_unknown),
+            ("samples missed", missed),
+            ("diverged", diverged),
+        ];
+        for (what, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            write!(f, "\n  {what}: {count}")?;
+        }
+        for (why, count) in &self.drops {
+            write!(f, "\n  dropped: {count}, {why}")?;
         }
         Ok(())
     }

@@ -4,6 +4,9 @@
 //! Lock order: participant → group → endpoint → timer. Entries leave under the lock of the group, so that the
 //! lane has them in their order.
 
+mod room;
+mod taking;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use plainsong_proto::atomic::entry::{Entry, EntryKind, Head};
 use plainsong_proto::atomic::{
-    Action, Config, Delivered, Group, GroupLimits, MemberId, Phase, Refused, Status, member, view::Voters,
+    Action, Config, Group, GroupLimits, MemberId, Phase, Refused, Status, member, view::Voters,
 };
 use plainsong_proto::discovery::DiscoveryError;
 use plainsong_proto::guid::{EntityId, Guid};
@@ -19,21 +22,21 @@ use plainsong_proto::instance::Key;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{NewPayload, Payload, PayloadPool};
 use plainsong_proto::reader::{CachedSamples, ReaderLimits};
-use plainsong_proto::sample_info::Agreed;
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::{Duration, Now, Time};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterLimits};
 
+use super::dropped::Dropped;
 use super::lane::{self, Channel, GROUP};
-use super::local::{Attached, Writing, change, kind_of};
+use super::local::{Attached, Writing, kind_of};
 use super::name::Name;
-use super::{AtomicCounts, AtomicEvent, AtomicGroup, AtomicMember};
+use super::{AtomicCounts, AtomicDrop, AtomicEvent, AtomicGroup, AtomicMember};
 use crate::base::clock;
 use crate::base::locks::lock;
 use crate::error::{Error, Result, WaitedFor};
 use crate::runtime::deadline::Deadline;
 use crate::runtime::notify::Notify;
-use crate::runtime::{ParticipantSlot, Rank, ReaderSlot, WriterSlot, dispatch};
+use crate::runtime::{ParticipantSlot, Rank, ReaderSlot, dispatch};
 
 /// Members that differ in this do not understand one another.
 const FORM: u64 = 1;
@@ -79,6 +82,7 @@ struct State {
     sent: VecDeque<SequenceNumber>,
     samples: CachedSamples,
     counts: AtomicCounts,
+    dropped: Dropped,
     /// Where the first epoch of this participant began.
     first_base: Option<u64>,
     events: Vec<AtomicEvent>,
@@ -105,7 +109,7 @@ pub(crate) struct Change<'a> {
 /// Why a change was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotWritten {
-    /// The others have not delivered enough.
+    /// A member, perhaps this one, has not delivered enough.
     Full,
     /// The group changes, or this participant is no member yet.
     Changing,
@@ -166,6 +170,7 @@ impl GroupSlot {
                 sent: VecDeque::new(),
                 samples: CachedSamples::new(),
                 counts: AtomicCounts::default(),
+                dropped: Dropped::default(),
                 first_base: None,
                 events: Vec::new(),
                 moved: false,
@@ -229,69 +234,27 @@ impl GroupSlot {
         self.run(out, |state, now, _| state.group.tick(now.mono));
     }
 
-    fn take_entries(&self, state: &mut State, now: Now, out: &mut Outbox) {
-        let mut samples = std::mem::take(&mut state.samples);
-        self.lane.take(&self.slot, now, &mut samples, out);
-        for sample in samples.iter().filter(|sample| sample.info.valid_data) {
-            let lane = Guid::from(sample.info.publication_handle);
-            let entry = match state.apart.remove(&lane) {
-                // What travels is padded.
-                Some(head) if head.payload_bytes <= sample.payload.len() => {
-                    let payload = sample.payload.slice(0..head.payload_bytes);
-                    Some((head.nonce, head.header, Entry { payload, ..head.entry }))
-                }
-                Some(_) => None,
-                None => Head::decode(sample.payload.as_slice()).ok().and_then(|head| {
-                    if head.is_apart {
-                        state.apart.insert(lane, head);
-                        return None;
-                    }
-                    let begin = plainsong_proto::atomic::entry::HEAD_BYTES;
-                    let payload = sample.payload.slice(begin..begin + head.payload_bytes);
-                    Some((head.nonce, head.header, Entry { payload, ..head.entry }))
-                }),
-            };
-            if let Some((nonce, header, entry)) = entry
-                && entry.writer.prefix == lane.prefix
-            {
-                state.group.on_entry(now.mono, MemberId { prefix: lane.prefix, nonce }, header, entry);
-            }
-        }
-        samples.clear();
-        state.samples = samples;
-    }
-
-    fn take_messages(&self, state: &mut State, now: Now, out: &mut Outbox) {
-        let mut samples = std::mem::take(&mut state.samples);
-        self.messages.take(&self.slot, now, &mut samples, out);
-        for sample in samples.iter().filter(|sample| sample.info.valid_data) {
-            let from = Guid::from(sample.info.publication_handle).prefix;
-            if let Some(own) = state.group.member().map(member::Member::id)
-                && from != self.guid.prefix
-                && let Some(message) = lane::message(sample, from, own)
-            {
-                state.group.on_message(now.mono, message);
-            }
-        }
-        samples.clear();
-        state.samples = samples;
-    }
-
     fn carry_out(&self, state: &mut State, now: Now, out: &mut Outbox) {
         while let Some(action) = state.group.poll() {
             let shared = self.slot.shared();
             match action {
                 Action::Send(to, message) => {
-                    self.messages.writer.run(shared, now, out, |writer, now, out| {
-                        lane::send_message(writer, &self.pool, now, (to, &message), out);
-                    })
+                    let is_sent = self.messages.writer.run(shared, now, out, |writer, now, out| {
+                        lane::send_message(writer, &self.pool, now, (to, &message), out)
+                    });
+                    if !is_sent {
+                        state.dropped.count(AtomicDrop::Unsent);
+                    }
                 }
                 Action::SendEntry(header, entry) => {
                     let nonce = state.group.member().map_or(0, |member| member.id().nonce);
                     let sent = self.lane.writer.run(shared, now, out, |writer, now, out| {
                         lane::send_entry(writer, &self.pool, now, (nonce, header), &entry, out)
                     });
-                    state.sent.extend(sent.ok());
+                    match sent {
+                        Ok(number) => state.sent.push_back(number),
+                        Err(_) => state.dropped.count(AtomicDrop::Unsent),
+                    }
                 }
                 Action::Deliver(delivered) => self.deliver(state, now, delivered, out),
                 Action::Release(count) => {
@@ -305,27 +268,10 @@ impl GroupSlot {
                 }
                 Action::Settled(count) => state.settle(count, true),
                 Action::Unknown(count) => state.settle(count, false),
-                Action::Missed(_) | Action::State(..) | Action::Record(_) => {}
+                Action::Missed(count) => self.lose(state, now, count, out),
+                Action::State(..) | Action::Record(_) => {}
                 Action::Status(status) => self.note(state, status),
             }
-        }
-    }
-
-    fn deliver(&self, state: &mut State, now: Now, delivered: Delivered<Entry>, out: &mut Outbox) {
-        let Delivered { position, epoch, body: entry, .. } = delivered;
-        let agreed = Agreed { position, epoch };
-        if entry.kind != EntryKind::Barrier {
-            for reader in &mut state.readers {
-                if reader.after.is_some_and(|after| position > after) {
-                    let has_room = reader.give(&self.slot, now, change(&entry, agreed), out);
-                    self.has_backlog.fetch_or(!has_room, Ordering::SeqCst);
-                }
-            }
-        }
-        if entry.writer.prefix == self.guid.prefix {
-            state.resolve(&self.slot, now, entry, out);
-            let has_backlog = state.writers.values().any(|it| !it.backlog.is_empty());
-            self.has_backlog.fetch_or(has_backlog, Ordering::SeqCst);
         }
     }
 
@@ -342,6 +288,7 @@ impl GroupSlot {
             Status::Evicted => counts.evicted += 1,
             Status::Suspended => counts.suspended += 1,
             Status::DataLoss => counts.data_loss += 1,
+            Status::OutcomeUnknown => counts.outcome_unknown += 1,
             Status::Diverged => counts.diverged += 1,
         }
         state.moved = true;
@@ -502,81 +449,6 @@ impl GroupSlot {
         lock(&self.state).writers.get(&writer).map_or(SequenceNumber(0), |it| it.last)
     }
 
-    /// Readers and writers that wait for room get what there is for them.
-    pub(crate) fn offer_backlog(&self) {
-        if !self.has_backlog.load(Ordering::SeqCst) {
-            return;
-        }
-        dispatch::with_outbox(|out| {
-            self.run(out, |state, now, out| {
-                let mut is_left = false;
-                for reader in &mut state.readers {
-                    is_left |= !reader.offer_backlog(&self.slot, now, out);
-                }
-                for writing in state.writers.values_mut() {
-                    is_left |= !writing.publish(&self.slot, now, out);
-                }
-                self.has_backlog.store(is_left, Ordering::SeqCst);
-                state.moved = true;
-            });
-            self.slot.report(out);
-        });
-    }
-
-    /// A reader of this participant gets what is agreed from now on, and before if it is durable.
-    pub(crate) fn add_reader(&self, reader: LocalReader) {
-        dispatch::with_outbox(|out| {
-            self.run(out, |state, now, out| {
-                let member = state.group.member();
-                let is_member = state.first_base.is_some();
-                let LocalReader { slot, is_durable } = reader;
-                let after = match member {
-                    _ if is_durable => Some(0),
-                    Some(member) if is_member => Some(member.position()),
-                    _ => None,
-                };
-                let mut reader = Attached { slot, after, backlog: VecDeque::new() };
-                for known in member.filter(|_| is_durable).into_iter().flat_map(|member| member.history()) {
-                    let agreed = Agreed { position: known.position, epoch: known.epoch };
-                    let has_room = reader.give(&self.slot, now, change(&known.body, agreed), out);
-                    self.has_backlog.fetch_or(!has_room, Ordering::SeqCst);
-                }
-                state.readers.push(reader);
-            });
-            self.slot.report(out);
-        });
-    }
-
-    pub(crate) fn remove_reader(&self, id: EntityId) -> bool {
-        let _rank = Rank::Group.hold();
-        let mut state = lock(&self.state);
-        state.readers.retain(|reader| reader.slot.id != id);
-        state.is_unused()
-    }
-
-    /// A writer of this participant; so many of each instance are kept for those who join later, 0 for all,
-    /// `None` for none.
-    pub(crate) fn add_writer(&self, slot: &Arc<WriterSlot>, kept: Option<u32>) {
-        let writing = Writing {
-            slot: Arc::clone(slot),
-            last: SequenceNumber(0),
-            resolved: SequenceNumber(0),
-            unknown: 0,
-            depth: kept.unwrap_or(0),
-            is_kept: kept.is_some(),
-            backlog: VecDeque::new(),
-        };
-        let _rank = Rank::Group.hold();
-        lock(&self.state).writers.insert(slot.id, writing);
-    }
-
-    pub(crate) fn remove_writer(&self, id: EntityId) -> bool {
-        let _rank = Rank::Group.hold();
-        let mut state = lock(&self.state);
-        state.writers.remove(&id);
-        state.is_unused()
-    }
-
     /// Leaves the group, and waits a moment for the others to go on.
     pub(crate) fn leave(&self) {
         let deadline = clock::deadline(self.leave_within);
@@ -632,6 +504,7 @@ impl GroupSlot {
                 participant: id.prefix.participant(),
                 position: *position,
                 is_suspected: known.suspected.has(rank),
+                is_held: known.held.has(rank),
             })
         });
         AtomicGroup {
@@ -644,7 +517,9 @@ impl GroupSlot {
             in_window: known.as_ref().map_or(0, |(known, _)| known.in_window),
             unresolved: state.group.member().map_or(0, member::Member::unresolved),
             is_suspended: known.as_ref().is_some_and(|(known, _)| known.is_suspended),
+            waiting: state.longest_backlog(),
             counts: state.counts,
+            drops: state.dropped.list(state.group.undecodable()),
         }
     }
 }
@@ -654,21 +529,23 @@ impl State {
         self.readers.is_empty() && self.writers.is_empty()
     }
 
-    /// A change of this participant is delivered: readers with EVENTUAL consistency get it now.
-    fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: Entry, out: &mut Outbox) {
+    /// A change of this participant is delivered: readers with EVENTUAL consistency get it now. Whether there
+    /// was room.
+    fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: Entry, out: &mut Outbox) -> bool {
         let (id, number) = (entry.writer.entity, entry.number);
         let position = self.unresolved.iter().position(|(writer, it, _)| (*writer, *it) == (id, number));
         // What comes of the history was resolved in an earlier incarnation.
         let Some((_, _, key)) = position.and_then(|position| self.unresolved.remove(position)) else {
-            return;
+            return true;
         };
         self.note_resolved(id, number);
         if entry.kind != EntryKind::Barrier
             && let Some(writing) = self.writers.get_mut(&id)
         {
             writing.backlog.push_back((entry, key));
-            writing.publish(slot, now, out);
+            return writing.publish(slot, now, out);
         }
+        true
     }
 
     fn note_resolved(&mut self, id: EntityId, number: SequenceNumber) {
@@ -703,7 +580,7 @@ impl State {
 impl fmt::Display for NotWritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => f.write_str("the other members of its group have not delivered enough yet"),
+            Self::Full => f.write_str("members of its group have not delivered enough yet"),
             Self::Changing => {
                 f.write_str("its group is changing, or this participant is not yet a member of it")
             }

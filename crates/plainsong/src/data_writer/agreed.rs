@@ -32,7 +32,8 @@ impl WriterInner {
             HistoryKind::KeepLast => u32::try_from(qos.history.depth).unwrap_or(1),
             HistoryKind::KeepAll => 0,
         };
-        group.add_writer(&self.slot, (qos.durability >= Durability::TransientLocal).then_some(depth));
+        let kept = (qos.durability >= Durability::TransientLocal).then_some(depth);
+        group.add_writer(&self.slot, kept, qos.consistency.slow_member_delay);
         // It is enabled once, so that the cell is still empty.
         let _ = self.agreed.set(group);
         Ok(())

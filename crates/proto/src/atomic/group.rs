@@ -10,7 +10,7 @@ use crate::atomic::member::{Config, Member, Phase, Refused};
 use crate::atomic::message::Message;
 use crate::atomic::view::{View, Voters};
 use crate::atomic::{Action, Body, Destination, EntryHeader, MemberId};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// A vote that outlives processes: one of a fixed set of voters.
 #[derive(Clone, Debug)]
@@ -29,6 +29,7 @@ pub struct Group<B> {
     vote: Option<Vote>,
     actions: VecDeque<Action<B>>,
     proposals: Vec<Proposal<B>>,
+    undecodable: u64,
 }
 
 /// A voter's part in a decider.
@@ -51,6 +52,7 @@ impl<B: Body> Group<B> {
             vote: None,
             actions: VecDeque::new(),
             proposals: Vec::new(),
+            undecodable: 0,
         }
     }
 
@@ -77,6 +79,7 @@ impl<B: Body> Group<B> {
             vote: Some(Vote { own: voter.id, term: (0, 0), is_durable: true, decider }),
             actions: VecDeque::new(),
             proposals: Vec::new(),
+            undecodable: 0,
         };
         group.settle(now);
         Ok(group)
@@ -111,6 +114,19 @@ impl<B: Body> Group<B> {
         if let Some(member) = &mut self.member {
             member.hold();
         }
+    }
+
+    /// See [`Member::set_slow`].
+    pub const fn set_slow(&mut self, slow: Duration) {
+        if let Some(member) = &mut self.member {
+            member.set_slow(slow);
+        }
+    }
+
+    /// Decisions of the voters that could not be read; a version that is to come may have other ones.
+    #[must_use]
+    pub const fn undecodable(&self) -> u64 {
+        self.undecodable
     }
 
     /// The readers here take again: see [`Member::resume`].
@@ -271,11 +287,13 @@ impl<B: Body> Group<B> {
             }
         }
         let Some(decided) = vote.decider.poll_decided() else { return false };
-        if let Ok(decision) = decode_decision(&decided.value)
-            && decision.base == decided.base
-            && let Some(coordinator) = &mut self.coordinator
-        {
-            coordinator.on_decided(&Arc::new(decision), &mut self.proposals);
+        match decode_decision(&decided.value) {
+            Ok(decision) if decision.base == decided.base => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.on_decided(&Arc::new(decision), &mut self.proposals);
+                }
+            }
+            _ => self.undecodable += 1,
         }
         true
     }

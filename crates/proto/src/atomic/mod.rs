@@ -168,8 +168,11 @@ pub enum Status {
     Evicted,
     /// The group cannot agree on how to go on: no majority of voters is reached.
     Suspended,
-    /// Entries that were delivered to somebody are lost, or their outcome is unknown.
+    /// What was delivered here is not what counts: its group has ended for another, in whose order nothing
+    /// of it stands.
     DataLoss,
+    /// It cannot be told any more whether the last entries of this member were delivered.
+    OutcomeUnknown,
     /// This member has something else at a position than most others, and has left the group.
     Diverged,
 }

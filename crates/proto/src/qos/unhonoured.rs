@@ -15,7 +15,7 @@ pub struct Unhonoured {
 /// What of `qos` has less effect in an entity of `kind` than DCPS 1.4 §2.2.3 promises.
 #[must_use]
 pub fn unhonoured(qos: &QosSet, kind: EntityKind) -> Vec<Unhonoured> {
-    let all = [durability(qos, kind), type_consistency(qos, kind), consistency(qos, kind)];
+    let all = [durability(qos, kind), type_consistency(qos, kind)];
     all.into_iter().flatten().collect()
 }
 
@@ -44,14 +44,5 @@ fn type_consistency(qos: &QosSet, kind: EntityKind) -> Option<Unhonoured> {
         policy: "TYPE_CONSISTENCY_ENFORCEMENT",
         what: "types are compared with those of other Plainsong participants; others are not told ours and match \
                by name: give types that must not meet different names",
-    })
-}
-
-fn consistency(qos: &QosSet, kind: EntityKind) -> Option<Unhonoured> {
-    let evicts = qos.is_atomic() && !qos.consistency.slow_member_delay.is_infinite();
-    (kind == EntityKind::Writer && evicts).then_some(Unhonoured {
-        policy: "CONSISTENCY",
-        what: "the writer waits for slow members of the group as long as they are there: slow_member_delay is not \
-               carried out yet; bound its waiting by RELIABILITY max_blocking_time",
     })
 }

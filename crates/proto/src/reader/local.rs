@@ -75,6 +75,11 @@ impl Reader {
         Ok(())
     }
 
+    /// So many changes of the agreed order were delivered elsewhere, and are lost here.
+    pub fn lost_agreed(&mut self, count: u64, out: &mut Outbox) {
+        self.samples_lost(count, out);
+    }
+
     /// Takes in a change of a matched writer: data, or with a `status` the serialized key of an instance that
     /// ends.
     ///

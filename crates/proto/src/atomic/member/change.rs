@@ -235,7 +235,7 @@ impl<B: Body> Member<B> {
         let sent_unresolved = unresolved - self.unsent.len();
         if sent_unresolved > 0 {
             self.actions.push_back(Action::Unknown(sent_unresolved as u64));
-            self.actions.push_back(Action::Status(Status::DataLoss));
+            self.actions.push_back(Action::Status(Status::OutcomeUnknown));
         }
         self.window.clear();
         self.window_octets = 0;
@@ -361,6 +361,7 @@ impl<B: Body> Member<B> {
         self.unsent.drain(..count);
         if count > 0 {
             self.actions.push_back(Action::Unknown(count as u64));
+            self.actions.push_back(Action::Status(Status::OutcomeUnknown));
         }
         if !self.config.keeps_history {
             self.have = renounced.have;

@@ -8,7 +8,7 @@
 
 use crate::atomic::Body;
 use crate::atomic::member::{Member, Phase};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 impl<B: Body> Member<B> {
     /// The readers here take no more: nothing is delivered but at the end of an epoch.
@@ -37,6 +37,11 @@ impl<B: Body> Member<B> {
         if !self.caught_up {
             self.fetch(false);
         }
+    }
+
+    /// Who holds this member up by a full window for so long is excluded; infinite: never.
+    pub const fn set_slow(&mut self, slow: Duration) {
+        self.config.slow = slow;
     }
 
     /// Whether its readers take no more.

@@ -154,7 +154,5 @@ fn how_long_a_slow_member_is_waited_for_is_told_and_not_compared() {
         ..atomic()
     };
     assert_eq!(consistent(&at_once, EntityKind::Writer).map_err(|it| it.policy), Err("CONSISTENCY"));
-    let told = |qos: &QosSet| unhonoured(qos, EntityKind::Writer).first().map(|it| it.policy);
-    assert_eq!(told(&evicts(atomic())), Some("CONSISTENCY"));
-    assert_eq!((told(&atomic()), told(&evicts(QosSet::writer()))), (None, None));
+    assert_eq!(unhonoured(&evicts(atomic()), EntityKind::Writer), []);
 }

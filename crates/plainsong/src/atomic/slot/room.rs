@@ -1,0 +1,173 @@
+//! What is delivered goes to the readers of this participant, and to its writers for readers with EVENTUAL
+//! consistency. What finds no room waits here, and holds the member up: it delivers nothing more, so that
+//! the windows of all writers fill ([`plainsong_proto::atomic::member::Member::hold`]).
+//!
+//! A reader with EVENTUAL consistency holds its writer up as it does elsewhere: one that has never answered
+//! is left out after a while, one that has is waited for until the lease of its participant ends.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use plainsong_proto::atomic::entry::{Entry, EntryKind};
+use plainsong_proto::atomic::{Delivered, member};
+use plainsong_proto::guid::EntityId;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::sample_info::Agreed;
+use plainsong_proto::seq::SequenceNumber;
+use plainsong_proto::time::{Duration, Now};
+
+use super::{GroupSlot, LocalReader, State};
+use crate::atomic::local::{Attached, Writing, change};
+use crate::base::locks::lock;
+use crate::runtime::{Rank, WriterSlot, dispatch};
+
+impl GroupSlot {
+    pub(super) fn deliver(&self, state: &mut State, now: Now, delivered: Delivered<Entry>, out: &mut Outbox) {
+        let Delivered { position, epoch, body: entry, .. } = delivered;
+        let agreed = Agreed { position, epoch };
+        let mut has_room = true;
+        if entry.kind != EntryKind::Barrier {
+            for reader in &mut state.readers {
+                if reader.after.is_some_and(|after| position > after) {
+                    has_room &= reader.give(&self.slot, now, change(&entry, agreed), out);
+                }
+            }
+        }
+        if entry.writer.prefix == self.guid.prefix {
+            has_room &= state.resolve(&self.slot, now, entry, out);
+        }
+        if !has_room {
+            self.wait_for_room(state, now, out);
+        }
+    }
+
+    /// Somebody has no room: the member delivers nothing until it has.
+    fn wait_for_room(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        // Who makes room after this offers what waits; who has made some before is offered it here.
+        self.has_backlog.store(true, Ordering::SeqCst);
+        if !state.offer(&self.slot, now, out) {
+            state.group.hold();
+        }
+    }
+
+    /// Readers and writers that wait for room get what there is for them.
+    pub(crate) fn offer_backlog(&self) {
+        if !self.has_backlog.load(Ordering::SeqCst) {
+            return;
+        }
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, out| {
+                if state.offer(&self.slot, now, out) {
+                    self.has_backlog.store(false, Ordering::SeqCst);
+                    state.group.resume(now.mono);
+                    // Others wait for what it has.
+                    state.group.flush(now.mono);
+                }
+                state.moved = true;
+            });
+            self.slot.report(out);
+        });
+    }
+
+    /// So many samples were delivered to others only.
+    pub(super) fn lose(&self, state: &mut State, now: Now, count: u64, out: &mut Outbox) {
+        state.counts.missed += count;
+        for reader in &state.readers {
+            reader.slot.run(self.slot.shared(), now, out, |reader, _, out| reader.lost_agreed(count, out));
+        }
+    }
+
+    /// A reader of this participant gets what is agreed from now on, and before if it is durable.
+    pub(crate) fn add_reader(&self, reader: LocalReader) {
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, out| {
+                let member = state.group.member();
+                let is_member = state.first_base.is_some();
+                let LocalReader { slot, is_durable } = reader;
+                let after = match member {
+                    _ if is_durable => Some(0),
+                    Some(member) if is_member => Some(member.position()),
+                    _ => None,
+                };
+                let known = member.filter(|_| is_durable).into_iter().flat_map(member::Member::history);
+                // No more than the history has at most.
+                let backlog = known.map(|known| {
+                    change(&known.body, Agreed { position: known.position, epoch: known.epoch })
+                });
+                state.readers.push(Attached { slot, after, backlog: backlog.collect() });
+                self.wait_for_room(state, now, out);
+            });
+            self.slot.report(out);
+        });
+        self.offer_backlog();
+    }
+
+    pub(crate) fn remove_reader(&self, id: EntityId) -> bool {
+        let is_unused = {
+            let _rank = Rank::Group.hold();
+            let mut state = lock(&self.state);
+            state.readers.retain(|reader| reader.slot.id != id);
+            state.is_unused()
+        };
+        // Nothing waits for it any more.
+        self.offer_backlog();
+        is_unused
+    }
+
+    /// A writer of this participant; so many of each instance are kept for those who join later, 0 for all,
+    /// `None` for none. Who holds it up for longer than `slow` is excluded.
+    pub(crate) fn add_writer(&self, slot: &Arc<WriterSlot>, kept: Option<u32>, slow: Duration) {
+        let writing = Writing {
+            slot: Arc::clone(slot),
+            last: SequenceNumber(0),
+            resolved: SequenceNumber(0),
+            unknown: 0,
+            depth: kept.unwrap_or(0),
+            is_kept: kept.is_some(),
+            slow,
+            backlog: VecDeque::new(),
+        };
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        state.writers.insert(slot.id, writing);
+        state.follow_slow();
+    }
+
+    pub(crate) fn remove_writer(&self, id: EntityId) -> bool {
+        let is_unused = {
+            let _rank = Rank::Group.hold();
+            let mut state = lock(&self.state);
+            state.writers.remove(&id);
+            state.follow_slow();
+            state.is_unused()
+        };
+        self.offer_backlog();
+        is_unused
+    }
+}
+
+impl State {
+    /// Whether all found room.
+    fn offer(&mut self, slot: &crate::runtime::ParticipantSlot, now: Now, out: &mut Outbox) -> bool {
+        let mut has_room = true;
+        for reader in &mut self.readers {
+            has_room &= reader.offer_backlog(slot, now, out);
+        }
+        for writing in self.writers.values_mut() {
+            has_room &= writing.publish(slot, now, out);
+        }
+        has_room
+    }
+
+    /// The most patient that this participant may be is what the least patient of its writers allows.
+    fn follow_slow(&mut self) {
+        let slow = self.writers.values().map(|it| it.slow).min().unwrap_or(Duration::INFINITE);
+        self.group.set_slow(slow);
+    }
+
+    pub(super) fn longest_backlog(&self) -> usize {
+        let readers = self.readers.iter().map(|it| it.backlog.len());
+        readers.chain(self.writers.values().map(|it| it.backlog.len())).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,85 @@
+//! What comes from the other members.
+
+use plainsong_proto::atomic::entry::{Entry, HEAD_BYTES, Head};
+use plainsong_proto::atomic::{EntryHeader, MEMBERS_MAX, MemberId, member};
+use plainsong_proto::guid::Guid;
+use plainsong_proto::outbox::Outbox;
+use plainsong_proto::payload::Payload;
+use plainsong_proto::time::Now;
+
+use super::{GroupSlot, State};
+use crate::atomic::{AtomicDrop, lane};
+
+impl GroupSlot {
+    pub(super) fn take_entries(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        let mut samples = std::mem::take(&mut state.samples);
+        self.lane.take(&self.slot, now, &mut samples, out);
+        for sample in samples.iter().filter(|sample| sample.info.valid_data) {
+            let lane = Guid::from(sample.info.publication_handle);
+            match state.entry(lane, &sample.payload) {
+                Ok(Some((nonce, header, entry))) => {
+                    state.group.on_entry(now.mono, MemberId { prefix: lane.prefix, nonce }, header, entry);
+                }
+                Ok(None) => {}
+                Err(why) => state.dropped.count(why),
+            }
+        }
+        samples.clear();
+        state.samples = samples;
+    }
+
+    pub(super) fn take_messages(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        let mut samples = std::mem::take(&mut state.samples);
+        self.messages.take(&self.slot, now, &mut samples, out);
+        for sample in samples.iter().filter(|sample| sample.info.valid_data) {
+            let from = Guid::from(sample.info.publication_handle).prefix;
+            let Some(own) = state.group.member().map(member::Member::id) else { continue };
+            if from == self.guid.prefix {
+                continue;
+            }
+            match lane::message(sample, from, own) {
+                Ok(Some(message)) => state.group.on_message(now.mono, message),
+                Ok(None) => {}
+                Err(why) => state.dropped.count(why),
+            }
+        }
+        samples.clear();
+        state.samples = samples;
+    }
+}
+
+impl State {
+    /// The entry that ends with a sample of a lane; `None` if its octets come with the next.
+    fn entry(
+        &mut self,
+        lane: Guid,
+        payload: &Payload,
+    ) -> Result<Option<(u64, EntryHeader, Entry)>, AtomicDrop> {
+        let (head, begin) = match self.apart.remove(&lane) {
+            Some(head) => (head, 0),
+            None => {
+                let head = Head::decode(payload.as_slice()).map_err(|_| AtomicDrop::Undecodable)?;
+                if head.entry.writer.prefix != lane.prefix {
+                    return Err(AtomicDrop::Foreign);
+                }
+                if head.is_apart {
+                    if self.apart.len() >= 2 * MEMBERS_MAX {
+                        // Of lanes that have ended; a lane that goes on has room among those that remain.
+                        self.apart.pop_first();
+                        self.dropped.count(AtomicDrop::Incomplete);
+                    }
+                    self.apart.insert(lane, head);
+                    return Ok(None);
+                }
+                (head, HEAD_BYTES)
+            }
+        };
+        // What travels is padded.
+        let end = begin + head.payload_bytes;
+        if end > payload.len() {
+            return Err(AtomicDrop::Incomplete);
+        }
+        let entry = Entry { payload: payload.slice(begin..end), ..head.entry };
+        Ok(Some((head.nonce, head.header, entry)))
+    }
+}

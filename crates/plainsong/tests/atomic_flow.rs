@@ -1,0 +1,206 @@
+//! CONSISTENCY ATOMIC where somebody takes too little: writers wait, nothing grows, nothing is lost.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{PATIENCE, Point, fresh_domain, participant, reader, until, writer};
+use plainsong::Error;
+use plainsong::atomic::{AtomicGroup, MemberPhase};
+use plainsong::prelude::*;
+use plainsong::qos::{HistoryKind, ResourceLimits};
+
+/// Samples of a member at most that not everybody has delivered.
+const WINDOW: usize = 1_024;
+
+fn atomic(qos: QosSet) -> QosSet {
+    let mut qos = qos.reliable().consistency(ConsistencyKind::Atomic).max_blocking_time(PATIENCE);
+    qos.history.kind = HistoryKind::KeepAll;
+    qos
+}
+
+fn small(qos: QosSet) -> QosSet {
+    qos.resource_limits(ResourceLimits { max_samples: 10, ..ResourceLimits::default() })
+}
+
+fn group(participant: &DomainParticipant) -> AtomicGroup {
+    participant.atomic_groups().pop().unwrap()
+}
+
+fn are_members(participants: &[&DomainParticipant]) {
+    for participant in participants {
+        until("all are members", || group(participant).members.len() == participants.len());
+    }
+}
+
+fn point(x: usize) -> Point {
+    Point { x: x as f64, ..Point::default() }
+}
+
+/// Writes until a write waits for longer than a moment; how many were written before, and are now.
+fn fill(writer: &DataWriter<Point>, begin: usize) -> usize {
+    let patience = WriteOptions::new().max_blocking_time(Duration::from_millis(300));
+    for x in begin..begin + 100_000 {
+        match writer.write_with(&point(x), &patience) {
+            Ok(()) => {}
+            Err(Error::Timeout { .. }) => return x,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("writing never waits");
+}
+
+fn take(reader: &DataReader<Point>, got: &mut Vec<usize>) {
+    got.extend(reader.take().unwrap().into_iter().filter_map(|it| it.data).map(|data| data.x as usize));
+}
+
+/// Takes until so many came, which are all, in order.
+fn take_all(reader: &DataReader<Point>, count: usize) {
+    let mut got = Vec::new();
+    until("all arrive", || {
+        take(reader, &mut got);
+        got.len() >= count
+    });
+    assert!(got.into_iter().eq(0..count));
+}
+
+#[test]
+fn a_full_reader_makes_writers_wait_and_gets_all_in_order_once_it_takes() {
+    let domain = fresh_domain();
+    let (near, far) = (participant(domain), participant(domain));
+    let writer = writer::<Point>(&near, "Plan", atomic(QosSet::writer()));
+    let full = reader::<Point>(&far, "Plan", small(atomic(QosSet::reader())));
+    are_members(&[&near, &far]);
+    full.sync(PATIENCE).unwrap();
+    let mut written = fill(&writer, 0);
+    // What one call delivers before there is no room, and a window after that.
+    assert!((WINDOW..=2 * WINDOW + 10).contains(&written), "{written}");
+    let far_member = |group: AtomicGroup| group.members.into_iter().find(|it| it.participant == far.guid());
+    until("it says why", || far_member(group(&near)).is_some_and(|it| it.is_held));
+    for _ in 0..3 {
+        assert_eq!(fill(&writer, written), written, "nothing more is accepted");
+    }
+    let (here, there) = (group(&near), group(&far));
+    assert!(there.waiting <= WINDOW, "{there}");
+    assert!(there.waiting as u64 + 10 >= there.position - 1, "{there}: a barrier, and what the reader has");
+    assert!(here.in_window <= WINDOW && !far_member(here.clone()).unwrap().is_suspected, "{here}");
+    assert!(here.to_string().contains(", takes nothing"), "{here}");
+    let mut got = Vec::new();
+    take(&full, &mut got);
+    assert_eq!(got.len(), 10);
+    until("all arrive", || {
+        take(&full, &mut got);
+        got.len() >= written
+    });
+    written += 1;
+    writer.write(&point(written - 1)).unwrap();
+    until("writing goes on", || {
+        take(&full, &mut got);
+        got.len() >= written
+    });
+    assert!(got.into_iter().eq(0..written));
+    until("nothing waits", || group(&far).waiting == 0 && !far_member(group(&near)).unwrap().is_held);
+    assert_eq!(group(&near).counts, plainsong::atomic::AtomicCounts::default());
+}
+
+#[test]
+fn a_full_reader_beside_the_writer_makes_it_wait_too() {
+    let alone = participant(fresh_domain());
+    let writer = writer::<Point>(&alone, "Plan", atomic(QosSet::writer()));
+    let full = reader::<Point>(&alone, "Plan", small(atomic(QosSet::reader())));
+    are_members(&[&alone]);
+    let written = fill(&writer, 0);
+    assert!((WINDOW..=WINDOW + 11).contains(&written), "{written}");
+    take_all(&full, written);
+    writer.write(&point(0)).unwrap();
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+}
+
+#[test]
+fn a_reader_that_is_deleted_holds_nobody_up() {
+    let domain = fresh_domain();
+    let (near, far) = (participant(domain), participant(domain));
+    let writer = writer::<Point>(&near, "Plan", atomic(QosSet::writer()));
+    let full = reader::<Point>(&far, "Plan", small(atomic(QosSet::reader())));
+    let other = reader::<Point>(&far, "Plan", atomic(QosSet::reader()));
+    are_members(&[&near, &far]);
+    let written = fill(&writer, 0);
+    full.subscriber().delete_reader(&full.as_any()).unwrap();
+    take_all(&other, written);
+    writer.write(&point(0)).unwrap();
+}
+
+#[test]
+fn a_slow_reader_with_eventual_consistency_holds_its_writer_up_and_not_what_others_have() {
+    let domain = fresh_domain();
+    let (near, far, third) = (participant(domain), participant(domain), participant(domain));
+    let writer = writer::<Point>(&near, "Plan", small(atomic(QosSet::writer())));
+    let agreed = reader::<Point>(&far, "Plan", atomic(QosSet::reader()));
+    let slow = reader::<Point>(&third, "Plan", small(QosSet::reader().reliable().keep_all()));
+    are_members(&[&near, &far]);
+    until("the reader matches", || writer.matched_subscriptions().unwrap().len() == 2);
+    let written = fill(&writer, 0);
+    assert!((10..=2 * WINDOW + 20).contains(&written), "{written}");
+    assert!(group(&near).waiting <= WINDOW, "{}", group(&near));
+    take_all(&agreed, written);
+    take_all(&slow, written);
+    writer.write(&point(0)).unwrap();
+    until("nothing waits", || group(&near).waiting == 0);
+    // Who is gone is not waited for.
+    fill(&writer, 0);
+    third.delete_contained_entities().unwrap();
+    drop((slow, third));
+    until("nothing waits", || group(&near).waiting == 0);
+    writer.write(&point(0)).unwrap();
+}
+
+/// Two members of which one takes nothing while the other does, and is excluded: how many were written, what
+/// it got when it took again, and how many it was told were lost.
+fn exclude(durability: Durability) -> (usize, Vec<usize>, u64) {
+    let kept = |qos: QosSet| {
+        let mut qos = atomic(qos).durability(durability);
+        qos.consistency.slow_member_delay = Duration::from_millis(400);
+        qos
+    };
+    let domain = fresh_domain();
+    let (near, far, third) = (participant(domain), participant(domain), participant(domain));
+    let writer = writer::<Point>(&near, "Plan", kept(QosSet::writer()));
+    let eager = reader::<Point>(&third, "Plan", kept(QosSet::reader()));
+    let full = reader::<Point>(&far, "Plan", small(kept(QosSet::reader())));
+    are_members(&[&near, &far, &third]);
+    full.sync(PATIENCE).unwrap();
+    let count = 6 * WINDOW;
+    (0..count).for_each(|x| writer.write(&point(x)).unwrap());
+    take_all(&eager, count);
+    assert_eq!(group(&near).members.len(), 2);
+    assert!(group(&far).waiting <= 2 * WINDOW, "{}", group(&far));
+    until("it knows that it is excluded", || group(&far).counts.evicted == 1);
+    assert_eq!(group(&far).phase, MemberPhase::Joining);
+    let mut got = Vec::new();
+    let mut written = count;
+    until("it is back", || {
+        take(&full, &mut got);
+        group(&far).phase == MemberPhase::Active && group(&near).members.len() == 3
+    });
+    until("it gets what comes", || {
+        take(&full, &mut got);
+        writer.write(&point(written)).unwrap();
+        written += 1;
+        got.contains(&(written - 10)) && got.is_sorted()
+    });
+    eager.sync(PATIENCE).unwrap();
+    until("it has all", || {
+        take(&full, &mut got);
+        got.last() == Some(&(written - 1))
+    });
+    assert_eq!(group(&far).counts.evicted, 1, "{}", group(&far));
+    let lost = full.sample_lost_status().unwrap().total_count as u64;
+    assert_eq!(group(&far).counts.missed, lost);
+    (written, got, lost)
+}
+
+#[test]
+fn who_does_not_take_for_longer_than_slow_member_delay_is_excluded_and_comes_back() {
+    let (written, got, lost) = exclude(Durability::TransientLocal);
+    assert!(got.into_iter().eq(0..written), "nothing is missing");
+    assert_eq!(lost, 0);
+}
