@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use plainsong_proto::atomic::view::{Place, Report, View, Voters, decide};
+use plainsong_proto::atomic::view::{Place, Report, Storage, View, Voters, decide};
 use plainsong_proto::atomic::{
     Action, Body, Config, Decision, EntryHeader, HistoryKey, Member, MemberId, Message, Phase, Row,
 };
@@ -94,7 +94,7 @@ impl Group {
             window_octets: 8,
             keeps_history: false,
             history_entries_max: 0,
-            is_durable: false,
+            storage: Storage::None,
             voters: Voters::Members,
             bootstrap_after: None,
             instance: 1,
@@ -105,7 +105,9 @@ impl Group {
         View {
             instance: 1,
             epoch: 1,
-            members: (0..self.members).map(|it| Place { id: id(it), caught_up: true }).collect(),
+            members: (0..self.members)
+                .map(|it| Place { id: id(it), caught_up: true, storage: Storage::None })
+                .collect(),
             voters: vec![id(0).voter()],
             voters_since: 1,
             base_position: 0,

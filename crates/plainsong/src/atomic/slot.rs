@@ -139,7 +139,7 @@ impl GroupSlot {
             window_octets: bounds.window_bytes,
             keeps_history: true,
             history_entries_max: bounds.history_entries_max,
-            is_durable: false,
+            storage: plainsong_proto::atomic::Storage::None,
             voters: Voters::Members,
             bootstrap_after: Some(bounds.bootstrap_after),
             // The group that was made first goes on.
@@ -269,7 +269,7 @@ impl GroupSlot {
                 Action::Settled(count) => state.settle(count, true),
                 Action::Unknown(count) => state.settle(count, false),
                 Action::Missed(count) => self.lose(state, now, count, out),
-                Action::State(..) | Action::Record(_) => {}
+                Action::State(..) | Action::Store(..) => {}
                 Action::Status(status) => self.note(state, status),
             }
         }

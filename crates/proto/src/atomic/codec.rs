@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::atomic::message::{Join, Message, Row, Transfer};
+use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Place, Ranks, Report, View};
 use crate::atomic::{Body, Delivered, MEMBERS_MAX, MemberId, VoterId};
 use crate::malformed::Malformed;
@@ -78,6 +79,7 @@ pub fn encode<B: BodyCodec>(message: &Message<B>, out: &mut Vec<u8>) {
             out.push(u8::from(join.ready));
             out.push(u8::from(join.caught_up));
             out.push(u8::from(join.founds));
+            out.push(join.storage as u8);
             put(join.config, out);
             put_count(join.hears.len(), out);
             join.hears.iter().for_each(|id| put_member(*id, out));
@@ -166,7 +168,7 @@ fn put_words(words: &[u64], out: &mut Vec<u8>) {
     words.iter().for_each(|word| put(*word, out));
 }
 
-fn put_member(id: MemberId, out: &mut Vec<u8>) {
+pub(super) fn put_member(id: MemberId, out: &mut Vec<u8>) {
     out.extend(id.prefix.0);
     put(id.nonce, out);
 }
@@ -184,8 +186,12 @@ fn put_row(row: &Row, out: &mut Vec<u8>) {
 
 fn put_report(report: &Report, out: &mut Vec<u8>) {
     put_member(report.id, out);
+    out.push(u8::from(report.successor.is_some()));
+    report.successor.iter().for_each(|id| put_member(*id, out));
     put(report.epoch, out);
     put(report.clock, out);
+    put(report.position, out);
+    out.push(u8::from(report.is_partial));
     out.push(u8::from(report.caught_up));
     out.push(u8::from(report.leaves));
     out.extend(report.hears.0.to_le_bytes());
@@ -193,7 +199,7 @@ fn put_report(report: &Report, out: &mut Vec<u8>) {
     put_words(&report.holds, out);
 }
 
-fn put_view(view: &View, out: &mut Vec<u8>) {
+pub(super) fn put_view(view: &View, out: &mut Vec<u8>) {
     for word in [view.instance, view.epoch, view.voters_since, view.base_position, view.base_clock] {
         put(word, out);
     }
@@ -201,6 +207,7 @@ fn put_view(view: &View, out: &mut Vec<u8>) {
     for place in &view.members {
         put_member(place.id, out);
         out.push(u8::from(place.caught_up));
+        out.push(place.storage as u8);
     }
     put_count(view.voters.len(), out);
     view.voters.iter().for_each(|voter| out.extend(voter.0));
@@ -218,15 +225,17 @@ fn put_transfer<B: BodyCodec>(part: &Transfer<B>, out: &mut Vec<u8>) {
         out.extend(&octets[..]);
     }
     put_count(part.entries.len(), out);
-    for entry in &part.entries {
-        put(entry.position, out);
-        put(entry.epoch, out);
-        put_member(entry.from, out);
-        entry.body.encode(out);
-    }
+    part.entries.iter().for_each(|entry| put_delivered(entry, out));
 }
 
-fn word(from: &mut Reader<'_>) -> Result<u64, Malformed> {
+pub(super) fn put_delivered<B: BodyCodec>(entry: &Delivered<B>, out: &mut Vec<u8>) {
+    put(entry.position, out);
+    put(entry.epoch, out);
+    put_member(entry.from, out);
+    entry.body.encode(out);
+}
+
+pub(super) fn word(from: &mut Reader<'_>) -> Result<u64, Malformed> {
     from.array().map(u64::from_le_bytes)
 }
 
@@ -239,8 +248,14 @@ fn ranks(from: &mut Reader<'_>) -> Result<Ranks, Malformed> {
     from.u32().map(Ranks)
 }
 
-fn member(from: &mut Reader<'_>) -> Result<MemberId, Malformed> {
+pub(super) fn member(from: &mut Reader<'_>) -> Result<MemberId, Malformed> {
     Ok(MemberId { prefix: from.prefix()?, nonce: word(from)? })
+}
+
+fn storage(from: &mut Reader<'_>) -> Result<Storage, Malformed> {
+    let [octet] = from.array()?;
+    let all = [Storage::None, Storage::Stable, Storage::Durable];
+    all.into_iter().find(|it| *it as u8 == octet).ok_or(Malformed::InvalidEnum)
 }
 
 fn row(from: &mut Reader<'_>) -> Result<Row, Malformed> {
@@ -263,8 +278,11 @@ fn row(from: &mut Reader<'_>) -> Result<Row, Malformed> {
 fn report(from: &mut Reader<'_>) -> Result<Report, Malformed> {
     Ok(Report {
         id: member(from)?,
+        successor: if from.boolean()? { Some(member(from)?) } else { None },
         epoch: word(from)?,
         clock: word(from)?,
+        position: word(from)?,
+        is_partial: from.boolean()?,
         caught_up: from.boolean()?,
         leaves: from.boolean()?,
         hears: ranks(from)?,
@@ -273,13 +291,13 @@ fn report(from: &mut Reader<'_>) -> Result<Report, Malformed> {
     })
 }
 
-fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
+pub(super) fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
     let (instance, epoch, voters_since) = (word(from)?, word(from)?, word(from)?);
     let (base_position, base_clock) = (word(from)?, word(from)?);
-    let places = from.count(MEMBERS_MAX, 21)?;
+    let places = from.count(MEMBERS_MAX, 22)?;
     let mut members: Vec<Place> = Vec::with_capacity(places);
     for _ in 0..places {
-        let place = Place { id: member(from)?, caught_up: from.boolean()? };
+        let place = Place { id: member(from)?, caught_up: from.boolean()?, storage: storage(from)? };
         if members.iter().any(|it| it.id.prefix == place.id.prefix) {
             return Err(Malformed::LengthOutOfRange);
         }
@@ -307,10 +325,10 @@ fn decision(from: &mut Reader<'_>) -> Result<Decision, Malformed> {
 
 fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
     let (id, ready, caught_up, founds) = (member(from)?, from.boolean()?, from.boolean()?, from.boolean()?);
-    let config = word(from)?;
+    let (storage, config) = (storage(from)?, word(from)?);
     let count = from.count(2 * MEMBERS_MAX, 20)?;
     let hears = (0..count).map(|_| member(from)).collect::<Result<_, _>>()?;
-    Ok(Join { from: id, ready, caught_up, founds, hears, config })
+    Ok(Join { from: id, ready, caught_up, founds, storage, hears, config })
 }
 
 fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malformed> {
@@ -326,13 +344,17 @@ fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malforme
     let count = from.count(PART_ENTRIES_MAX, 36)?;
     let mut entries = Vec::new();
     for _ in 0..count {
-        let (position, epoch, sender) = (word(from)?, word(from)?, member(from)?);
-        let mut rest = from.rest();
-        let body = B::decode(&mut rest)?;
-        *from = Reader::new(rest, true);
-        entries.push(Delivered { position, epoch, from: sender, body });
+        entries.push(delivered(from)?);
     }
     Ok(Transfer { from: id, instance, after, state, entries, through, position })
+}
+
+pub(super) fn delivered<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Delivered<B>, Malformed> {
+    let (position, epoch, sender) = (word(from)?, word(from)?, member(from)?);
+    let mut rest = from.rest();
+    let body = B::decode(&mut rest)?;
+    *from = Reader::new(rest, true);
+    Ok(Delivered { position, epoch, from: sender, body })
 }
 
 #[cfg(test)]
@@ -377,7 +399,10 @@ mod tests {
         View {
             instance: 7,
             epoch: 4,
-            members: vec![Place { id: id(1), caught_up: true }, Place { id: id(2), caught_up: false }],
+            members: vec![
+                Place { id: id(1), caught_up: true, storage: Storage::Durable },
+                Place { id: id(2), caught_up: false, storage: Storage::None },
+            ],
             voters: vec![id(1).voter()],
             voters_since: 3,
             base_position: 90,
@@ -389,7 +414,10 @@ mod tests {
         let decision = Decision { base: 3, cut: vec![4, 0, 9], incumbents: Ranks(0b101), next: view() };
         let report = Report {
             id: id(3),
+            successor: Some(id(4)),
             epoch: 3,
+            position: 77,
+            is_partial: true,
             holds: vec![5, 0, 9],
             clock: 399,
             caught_up: true,
@@ -426,6 +454,7 @@ mod tests {
             ready: true,
             caught_up: false,
             founds: true,
+            storage: Storage::Stable,
             hears: vec![id(1), id(2)],
             config: 77,
         };

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::atomic::message::{Join, Message};
+use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Joiner, Ranks, Report, View, Voters, decide};
 use crate::atomic::{Destination, MEMBERS_MAX, MemberId};
 use crate::time::{Duration, Instant};
@@ -141,7 +142,7 @@ impl Coordinator {
             return;
         }
         if report.epoch < view.epoch {
-            self.answer(report.id, report.epoch, out);
+            self.answer(report.speaker(), report.epoch, out);
             return;
         }
         let is_sound = report.epoch == view.epoch
@@ -150,14 +151,18 @@ impl Coordinator {
         if !is_sound {
             return;
         }
-        // What a member holds is final; whom it hears is not.
+        // What a member holds is final, as long as its process lives; whom it hears is not.
+        let is_older =
+            |known: &Report| report.successor.map(|it| it.nonce) < known.successor.map(|it| it.nonce);
         match self.reports.get_mut(&report.id) {
-            Some((known, heard)) => {
+            Some((known, _)) if is_older(known) => {}
+            Some((known, heard)) if known.successor == report.successor => {
                 *heard = now;
                 known.hears = report.hears;
                 known.accuses.0 |= report.accuses.0;
+                known.caught_up |= report.caught_up;
             }
-            None => {
+            _ => {
                 self.reports.insert(report.id, (report.clone(), now));
             }
         }
@@ -248,7 +253,8 @@ impl Coordinator {
         self.joiners.iter().filter_map(move |(id, wish)| {
             let hears_all = view.members.iter().all(|it| wish.join.hears.contains(&it.id));
             let is_ready = wish.join.ready && hears_all && !is_there(*id) && last(*id);
-            is_ready.then_some(Joiner { id: *id, caught_up: wish.join.caught_up })
+            let Join { caught_up, storage, .. } = wish.join;
+            is_ready.then_some(Joiner { id: *id, caught_up, storage })
         })
     }
 
@@ -292,7 +298,8 @@ impl Coordinator {
     fn make_group<B>(&mut self, now: Instant, out: &mut Vec<Proposal<B>>) {
         let Some(bootstrap) = self.bootstrap else { return };
         let last = self.joiners.keys().copied().filter(|id| id.is_last(self.joiners.keys()));
-        let ids: Vec<MemberId> = last.take(MEMBERS_MAX).collect();
+        let storage = |id: MemberId| self.joiners.get(&id).map_or(Storage::None, |wish| wish.join.storage);
+        let ids: Vec<(MemberId, Storage)> = last.take(MEMBERS_MAX).map(|id| (id, storage(id))).collect();
         if ids.is_empty() {
             return;
         }

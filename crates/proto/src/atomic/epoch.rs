@@ -4,8 +4,10 @@
 //! stamps of a lane grow, each member's clock passes the stamps that it receives, and rows tell the clocks.
 //! Entries with one stamp follow the ranks of their senders.
 
+use crate::atomic::Storage;
 use crate::atomic::lane::Lane;
 use crate::atomic::message::Row;
+use crate::atomic::storage::{EpochImage, Slot};
 use crate::atomic::view::{Ranks, View};
 use crate::atomic::{Body, EntryHeader};
 use crate::time::Instant;
@@ -55,6 +57,8 @@ pub(crate) struct Epoch<B> {
     withheld: Option<Vec<u64>>,
     /// Only what is durable is vouched for.
     is_durable: bool,
+    /// Of each member: who has sent an entry vouches for it.
+    vouches_by_sending: Ranks,
     #[cfg(feature = "mistakes")]
     pub(crate) mistake: Option<crate::atomic::mistake::Mistake>,
 }
@@ -71,8 +75,11 @@ pub(crate) enum Taken {
 }
 
 impl<B: Body> Epoch<B> {
-    pub(crate) fn new(view: View, rank: usize, now: Instant, is_durable: bool) -> Self {
+    pub(crate) fn new(view: View, rank: usize, now: Instant) -> Self {
         let count = view.members.len();
+        let is_durable = |rank: usize| view.members[rank].storage == Storage::Durable;
+        let mut vouches_by_sending = Ranks::default();
+        (0..count).filter(|rank| !is_durable(*rank)).for_each(|rank| vouches_by_sending.add(rank));
         let clock = view.base_clock;
         let peer = Peer {
             acked: vec![0; count],
@@ -98,11 +105,29 @@ impl<B: Body> Epoch<B> {
             acked: vec![0; count],
             is_held: false,
             withheld: None,
-            is_durable,
+            is_durable: is_durable(rank),
+            vouches_by_sending,
             #[cfg(feature = "mistakes")]
             mistake: None,
             view,
         }
+    }
+
+    /// The epoch in which a member was whose process has started again: it says what it has, and takes
+    /// nothing more.
+    pub(crate) fn restore(image: EpochImage<B>, now: Instant) -> Self {
+        let EpochImage { view, rank, delivered, held } = image;
+        let base_clock = view.base_clock;
+        let mut epoch = Self::new(view, rank, now);
+        epoch.position += delivered.iter().sum::<u64>();
+        epoch.lanes = delivered
+            .into_iter()
+            .zip(held)
+            .map(|(delivered, entries)| Lane::restore(base_clock, delivered, entries))
+            .collect();
+        epoch.acked = epoch.lanes.iter().map(|lane| lane.received).collect();
+        epoch.clock = epoch.lanes.iter().map(Lane::last_stamp).fold(base_clock, u64::max);
+        epoch
     }
 
     /// Appends to the lane of this member.
@@ -134,8 +159,7 @@ impl<B: Body> Epoch<B> {
         self.pass(header.stamp);
         self.peers[rank].heard = now;
         self.peers[rank].arrived = now;
-        if !self.is_durable {
-            // Who has sent it holds it.
+        if self.vouches_by_sending.has(rank) {
             let told = &mut self.peers[rank].acked[rank];
             *told = (*told).max(received);
         }
@@ -409,7 +433,26 @@ impl<B: Body> Epoch<B> {
 
     /// Entries of this member's lane that it delivered.
     pub(crate) fn own_delivered(&self) -> u64 {
-        self.lanes[self.rank].delivered
+        self.delivered_of(self.rank)
+    }
+
+    /// Entries of a lane that it delivered.
+    pub(crate) fn delivered_of(&self, rank: usize) -> u64 {
+        self.lanes[rank].delivered
+    }
+
+    /// Entries of a lane that it received.
+    pub(crate) fn received_of(&self, rank: usize) -> u64 {
+        self.lanes[rank].received
+    }
+
+    /// What it holds and has not delivered.
+    pub(crate) fn undelivered(&self) -> impl Iterator<Item = Slot> {
+        let epoch = self.view.epoch;
+        let of = move |(rank, lane): (usize, &Lane<B>)| {
+            (lane.delivered + 1..=lane.received).map(move |index| Slot { epoch, rank, index })
+        };
+        self.lanes.iter().enumerate().flat_map(of)
     }
 
     /// Everybody has delivered so many positions.

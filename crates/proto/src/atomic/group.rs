@@ -1,6 +1,6 @@
 //! One participant's part in a group: its member, and its vote where it has one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::atomic::codec::{decode_decision, encode_decision};
@@ -8,6 +8,7 @@ use crate::atomic::coordinator::{Bootstrap, Coordinator, Proposal};
 use crate::atomic::decider::{self, Electorate, ElectorateError, EpochDecider, RestoreError, VoterId};
 use crate::atomic::member::{Config, Member, Phase, Refused};
 use crate::atomic::message::Message;
+use crate::atomic::storage::{Change, Image, Term};
 use crate::atomic::view::{View, Voters};
 use crate::atomic::{Action, Body, Destination, EntryHeader, MemberId};
 use crate::time::{Duration, Instant};
@@ -21,6 +22,9 @@ pub struct FixedVoter {
     pub bootstrap: Bootstrap,
 }
 
+/// The term of fixed voters.
+pub const FIXED: Term = (0, 0);
+
 /// What a participant does in a group.
 pub struct Group<B> {
     member: Option<Member<B>>,
@@ -30,14 +34,30 @@ pub struct Group<B> {
     actions: VecDeque<Action<B>>,
     proposals: Vec<Proposal<B>>,
     undecodable: u64,
+    /// Changes of the disk so far.
+    stores: u64,
+    /// Whose the changes are that are not durable yet.
+    stored: VecDeque<(u64, Stored)>,
+    /// Terms that are over, with the records that are kept of them.
+    over: Vec<(Term, std::ops::Range<u64>)>,
+    /// What voters wrote before the process started again.
+    records: BTreeMap<Term, BTreeMap<u64, Vec<u8>>>,
+}
+
+/// Of whom a change of the disk is, and its number there.
+enum Stored {
+    Member(u64),
+    Voter(Term, u64),
 }
 
 /// A voter's part in a decider.
 struct Vote {
     own: VoterId,
     /// Voters of which instance, since which epoch; 0 of fixed ones.
-    term: (u64, u64),
+    term: Term,
     is_durable: bool,
+    /// Its records that are kept.
+    records: std::ops::Range<u64>,
     decider: Box<dyn EpochDecider + Send>,
 }
 
@@ -45,42 +65,59 @@ impl<B: Body> Group<B> {
     /// A member of a group in which the members vote.
     #[must_use]
     pub fn new(config: Config, id: MemberId, now: Instant) -> Self {
+        Self::of(config.voters.clone(), Some(Member::new(config, id, now)))
+    }
+
+    /// One that has been a member before, from what is on its disk.
+    #[must_use]
+    pub fn restore(config: Config, id: MemberId, now: Instant, mut image: Image<B>) -> Self {
+        let records = std::mem::take(&mut image.votes);
+        let voters = config.voters.clone();
+        let mut group = Self::of(voters, Some(Member::restore(config, id, now, image)));
+        group.records = records;
+        group.settle(now);
+        group.follow(now);
+        group.settle(now);
+        group
+    }
+
+    fn of(voters: Voters, member: Option<Member<B>>) -> Self {
         Self {
-            voters: config.voters.clone(),
-            member: Some(Member::new(config, id, now)),
+            voters,
+            member,
             coordinator: None,
             vote: None,
             actions: VecDeque::new(),
             proposals: Vec::new(),
             undecodable: 0,
+            stores: 0,
+            stored: VecDeque::new(),
+            over: Vec::new(),
+            records: BTreeMap::new(),
         }
     }
 
-    /// A voter of a fixed set, and a member, too, if it is given; `records` is what the voter has written.
+    /// A voter of a fixed set, and a member, too, if it is given; `records` is what the voter has written, by
+    /// number.
     ///
     /// # Errors
     /// The voter is none of them, or what it has written is damaged.
-    pub fn with_vote<'a>(
-        member: Option<(Config, MemberId)>,
+    pub fn with_vote(
+        member: Option<Member<B>>,
         voters: &[VoterId],
         voter: &FixedVoter,
-        records: impl IntoIterator<Item = &'a [u8]>,
+        records: &BTreeMap<u64, Vec<u8>>,
         now: Instant,
     ) -> Result<Self, VoteError> {
         let electorate = Electorate::new(voter.id, voters, 0)?;
-        let decider = decider::open(now, &electorate, records)?;
+        let decider = decider::open(now, &electorate, records.values().map(Vec::as_slice))?;
         let order = electorate.voters().iter().position(|it| *it == voter.id).unwrap_or(0);
         let set = Voters::Fixed(electorate.voters().to_vec());
-        let digest = member.as_ref().map_or(0, |(config, _)| config.digest);
-        let mut group = Self {
-            coordinator: Some(Coordinator::new(set.clone(), order, Some(voter.bootstrap), digest)),
-            voters: set,
-            member: member.map(|(config, id)| Member::new(config, id, now)),
-            vote: Some(Vote { own: voter.id, term: (0, 0), is_durable: true, decider }),
-            actions: VecDeque::new(),
-            proposals: Vec::new(),
-            undecodable: 0,
-        };
+        let digest = member.as_ref().map_or(0, Member::config_digest);
+        let mut group = Self::of(set.clone(), member);
+        group.coordinator = Some(Coordinator::new(set, order, Some(voter.bootstrap), digest));
+        let records = numbers(records);
+        group.vote = Some(Vote { own: voter.id, term: FIXED, is_durable: true, records, decider });
         group.settle(now);
         Ok(group)
     }
@@ -153,18 +190,24 @@ impl<B: Body> Group<B> {
         self.settle(now);
     }
 
-    /// The first entries of a lane are durable here.
-    pub fn on_persisted(&mut self, now: Instant, epoch: u64, rank: usize, count: u64) {
-        if let Some(member) = &mut self.member {
-            member.on_persisted(now, epoch, rank, count);
+    /// All changes of the disk up to this one are durable.
+    pub fn on_stored(&mut self, now: Instant, number: u64) {
+        let mut of_member = None;
+        while let Some((at, _)) = self.stored.front()
+            && *at <= number
+        {
+            match self.stored.pop_front() {
+                Some((_, Stored::Member(number))) => of_member = Some(number),
+                Some((_, Stored::Voter(term, number))) => {
+                    if let Some(vote) = self.vote.as_mut().filter(|vote| vote.term == term) {
+                        vote.decider.persisted(number);
+                    }
+                }
+                None => {}
+            }
         }
-        self.settle(now);
-    }
-
-    /// The records of this voter up to this number are durable.
-    pub fn on_recorded(&mut self, now: Instant, number: u64) {
-        if let Some(vote) = &mut self.vote {
-            vote.decider.persisted(number);
+        if let (Some(number), Some(member)) = (of_member, &mut self.member) {
+            member.on_stored(now, number);
         }
         self.settle(now);
     }
@@ -243,13 +286,20 @@ impl<B: Body> Group<B> {
                 if let Action::Send(Destination::Group, message) = &action {
                     self.tell_coordinator(now, message);
                 }
-                self.actions.push_back(action);
+                match action {
+                    Action::Store(number, change) => self.store(Stored::Member(number), change),
+                    action => self.actions.push_back(action),
+                }
                 self.follow(now);
             } else if let Some(proposal) = (!self.proposals.is_empty()).then(|| self.proposals.remove(0)) {
                 self.carry_out(now, proposal);
             } else if !self.hear_decisions() {
                 break;
             }
+        }
+        // After the view with which others vote: before it is durable its term is not over for a restart.
+        for (term, numbers) in std::mem::take(&mut self.over) {
+            self.store(Stored::Voter(term, 0), Change::EndOfTerm(term, numbers));
         }
         self.send_votes();
     }
@@ -278,14 +328,8 @@ impl<B: Body> Group<B> {
 
     /// Whether there was one.
     fn hear_decisions(&mut self) -> bool {
+        self.store_records();
         let Some(vote) = &mut self.vote else { return false };
-        while let Some(record) = vote.decider.take_record() {
-            if vote.is_durable {
-                self.actions.push_back(Action::Record(record));
-            } else {
-                vote.decider.persisted(record.number);
-            }
-        }
         let Some(decided) = vote.decider.poll_decided() else { return false };
         match decode_decision(&decided.value) {
             Ok(decision) if decision.base == decided.base => {
@@ -296,6 +340,28 @@ impl<B: Body> Group<B> {
             _ => self.undecodable += 1,
         }
         true
+    }
+
+    fn store_records(&mut self) {
+        while let Some(vote) = &mut self.vote
+            && let Some(decider::Record { number, whole, octets }) = vote.decider.take_record()
+        {
+            if !vote.is_durable {
+                vote.decider.persisted(number);
+                continue;
+            }
+            let kept = &mut vote.records;
+            let replaces = (whole && !kept.is_empty()).then_some(kept.start);
+            *kept = if whole || kept.is_empty() { number } else { kept.start }..number + 1;
+            let term = vote.term;
+            self.store(Stored::Voter(term, number), Change::Record { term, number, replaces, octets });
+        }
+    }
+
+    fn store(&mut self, of: Stored, change: Change<B>) {
+        self.stores += 1;
+        self.stored.push_back((self.stores, of));
+        self.actions.push_back(Action::Store(self.stores, change));
     }
 
     fn send_votes(&mut self) {
@@ -309,16 +375,26 @@ impl<B: Body> Group<B> {
         }
     }
 
+    /// The voter here votes no more, but for a term that it knows already.
+    fn end_term(&mut self) {
+        let vote = self.vote.take().filter(|vote| vote.is_durable && !vote.records.is_empty());
+        // Who has left may come back as the one that it was.
+        if self.member.as_ref().is_some_and(|member| member.phase() != Phase::Gone) {
+            self.over.extend(vote.map(|vote| (vote.term, vote.records)));
+        }
+    }
+
     /// Where the members vote, the view says who does.
     fn follow(&mut self, now: Instant) {
         let (Voters::Members, Some(member)) = (&self.voters, &self.member) else { return };
         let view = member.view().filter(|_| matches!(member.phase(), Phase::Active | Phase::Frozen));
-        let own = member.id().voter();
-        let Some(view) = view.filter(|view| view.voters.contains(&own)) else {
+        let own = member.voter();
+        let Some(view) = view.filter(|view| own.is_some_and(|own| view.voters.contains(&own))) else {
             self.coordinator = None;
-            self.vote = None;
+            self.end_term();
             return;
         };
+        let Some(own) = own else { return };
         let term = (view.instance, view.voters_since);
         // Who decided on the view itself knows it already, and votes in another term all the same.
         let votes = self.vote.as_ref().is_some_and(|vote| vote.term == term);
@@ -327,19 +403,32 @@ impl<B: Body> Group<B> {
         }
         let view: View = view.clone();
         let order = view.voters.iter().position(|it| *it == own).unwrap_or(0);
+        let digest = member.config_digest();
+        // Without a disk who votes here never comes back under this identity: nothing need be durable.
+        let is_durable = member.has_disk();
         if self.vote.as_ref().is_none_or(|vote| vote.term != term) {
-            // Who votes here never comes back under this identity, so that nothing need be durable.
+            self.end_term();
+            let records = self.records.remove(&term).unwrap_or_default();
+            let old = self.records.extract_if(.., |(_, since), _| *since < term.1);
+            self.over.extend(old.map(|(term, records)| (term, numbers(&records))));
             let electorate = Electorate::new(own, &view.voters, view.voters_since);
-            let decider = electorate.ok().and_then(|it| decider::open(now, &it, std::iter::empty()).ok());
-            self.vote = decider.map(|decider| Vote { own, term, is_durable: false, decider });
+            let known = || records.values().map(Vec::as_slice);
+            let decider = electorate.ok().and_then(|it| decider::open(now, &it, known()).ok());
+            let records = numbers(&records);
+            self.vote = decider.map(|decider| Vote { own, term, is_durable, records, decider });
             self.coordinator = None;
         }
-        let digest = member.config_digest();
         let coordinator =
             self.coordinator.get_or_insert_with(|| Coordinator::new(Voters::Members, order, None, digest));
         coordinator.set_order(order);
         coordinator.adopt(&view);
     }
+}
+
+/// From the first to the last.
+fn numbers(records: &BTreeMap<u64, Vec<u8>>) -> std::ops::Range<u64> {
+    let (first, last) = (records.first_key_value(), records.last_key_value());
+    first.zip(last).map_or(0..0, |((first, _), (last, _))| *first..*last + 1)
 }
 
 /// Why a voter cannot vote.

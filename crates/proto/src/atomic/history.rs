@@ -32,13 +32,14 @@ impl<B: Body> History<B> {
         Self { entries: BTreeMap::new(), of_key: BTreeMap::new(), state: None, entries_max }
     }
 
-    pub(crate) fn insert(&mut self, entry: &Delivered<B>) {
-        let Some(key) = entry.body.history_key() else { return };
+    /// Whether it is kept; what is not any more because of it goes to `gone`.
+    pub(crate) fn insert(&mut self, entry: &Delivered<B>, gone: &mut Vec<u64>) -> bool {
+        let Some(key) = entry.body.history_key() else { return false };
         if self.state.as_ref().is_some_and(|(through, _)| entry.position <= *through) {
-            return;
+            return false;
         }
         if self.entries.insert(entry.position, entry.clone()).is_some() {
-            return;
+            return false;
         }
         let of_key = self.of_key.entry(key).or_default();
         of_key.push_back(entry.position);
@@ -48,13 +49,16 @@ impl<B: Body> History<B> {
             && let Some(first) = of_key.pop_front()
         {
             self.entries.remove(&first);
+            gone.push(first);
         }
         if self.entries.len() > self.entries_max
             && let Some((first, _)) = self.entries.first_key_value()
         {
             let first = *first;
             self.remove(first);
+            gone.push(first);
         }
+        true
     }
 
     fn remove(&mut self, position: u64) {
@@ -68,14 +72,16 @@ impl<B: Body> History<B> {
         }
     }
 
-    /// Everything up to a position is in this state from now on.
-    pub(crate) fn replace(&mut self, through: u64, state: Arc<[u8]>) {
+    /// Everything up to a position is in this state from now on, unless it is already; the entries that it
+    /// replaces.
+    pub(crate) fn replace(&mut self, through: u64, state: Arc<[u8]>) -> Option<Vec<u64>> {
         if self.state.as_ref().is_some_and(|(before, _)| *before >= through) {
-            return;
+            return None;
         }
         let positions: Vec<u64> = self.entries.range(..=through).map(|(position, _)| *position).collect();
-        positions.into_iter().for_each(|position| self.remove(position));
+        positions.iter().for_each(|position| self.remove(*position));
         self.state = Some((through, state));
+        Some(positions)
     }
 
     /// What is kept after a position, up to so many octets, but at least one entry; `position` is where this

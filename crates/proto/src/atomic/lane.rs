@@ -30,6 +30,12 @@ impl<B> Lane<B> {
         }
     }
 
+    /// What was held of a lane when the process ended.
+    pub(crate) fn restore(base_clock: u64, delivered: u64, entries: Vec<(u64, B)>) -> Self {
+        let received = delivered + entries.len() as u64;
+        Self { entries: entries.into(), delivered, received, ..Self::new(base_clock) }
+    }
+
     /// Takes the next entry; its stamp is larger than those before.
     pub(crate) fn push(&mut self, stamp: u64, body: B) {
         self.entries.push_back((stamp, body));

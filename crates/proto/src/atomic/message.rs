@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Ranks, Report, View};
 use crate::atomic::{Delivered, MemberId, VoterId};
 
@@ -46,6 +47,8 @@ pub struct Join {
     pub caught_up: bool,
     /// Whether it would make a group if there were none.
     pub founds: bool,
+    /// What it keeps on its disk.
+    pub storage: Storage,
     /// Members whose lanes reach it.
     pub hears: Vec<MemberId>,
     /// What must be equal in all members: QoS that decides what is delivered and kept.

@@ -7,4 +7,8 @@ pub enum Mistake {
     KeepClock,
     /// What it sent after the cut of an epoch is forgotten.
     DropTail,
+    /// What does not count is removed from the disk before the disk says that the epoch is over.
+    DropEarly,
+    /// It says that it has caught up before that is on its disk.
+    CatchUpUnsynced,
 }

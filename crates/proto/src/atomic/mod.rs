@@ -20,6 +20,7 @@ pub mod member;
 pub mod message;
 #[cfg(feature = "mistakes")]
 pub mod mistake;
+pub mod storage;
 #[cfg(test)]
 mod tests;
 pub mod view;
@@ -34,7 +35,7 @@ pub use group::Group;
 pub use history::HistoryKey;
 pub use member::{Config, Member, Phase, Refused};
 pub use message::{Message, Row};
-pub use view::{Decision, View};
+pub use view::{Decision, Storage, View};
 
 use crate::guid::GuidPrefix;
 
@@ -148,8 +149,8 @@ pub enum Action<B> {
     Unknown(u64),
     /// Nobody needs the first entries of the lane any more, so many of those sent.
     Release(u64),
-    /// Make this durable for the voter here, then say so.
-    Record(decider::Record),
+    /// Make this durable, not before the changes of lower numbers, then say so.
+    Store(u64, storage::Change<B>),
     /// Something that the application may see has changed.
     Status(Status),
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::atomic::view::Storage;
 use crate::atomic::view::Voters;
 use crate::atomic::{
     Action, Body, Config, Delivered, Destination, EntryHeader, Group, HistoryKey, MemberId, Message, Phase,
@@ -80,7 +81,7 @@ impl World {
             window_octets: 1 << 20,
             keeps_history: self.keeps_history,
             history_entries_max: 1 << 20,
-            is_durable: false,
+            storage: Storage::None,
             voters: Voters::Members,
             bootstrap_after: Some(Duration::from_millis(200)),
             instance: self.now.0 + u64::from(name),

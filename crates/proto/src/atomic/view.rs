@@ -69,6 +69,19 @@ impl Ranks {
     }
 }
 
+/// What a member keeps so that it outlives its process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Storage {
+    /// Nothing.
+    #[default]
+    None,
+    /// What it has, some time later: it vouches for what it received. When all members fail at once, what
+    /// they delivered last may be lost.
+    Stable,
+    /// What it has, before it vouches for it: what is delivered is on the disks of all such members.
+    Durable,
+}
+
 /// One member of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
@@ -76,6 +89,8 @@ pub struct Place {
     pub id: MemberId,
     /// Whether it had, when the epoch began, everything that the durability of the group asks for.
     pub caught_up: bool,
+    /// What it keeps on its disk.
+    pub storage: Storage,
 }
 
 /// Who takes part in an epoch, by rank, and where it begins.
@@ -127,8 +142,13 @@ pub struct Decision {
 impl Decision {
     /// The first epoch of a group, with these members.
     #[must_use]
-    pub fn first(instance: u64, members: impl IntoIterator<Item = MemberId>, voters: &Voters) -> Self {
-        let members: Vec<Place> = members.into_iter().map(|id| Place { id, caught_up: true }).collect();
+    pub fn first(
+        instance: u64,
+        members: impl IntoIterator<Item = (MemberId, Storage)>,
+        voters: &Voters,
+    ) -> Self {
+        let place = |(id, storage)| Place { id, caught_up: true, storage };
+        let members: Vec<Place> = members.into_iter().map(place).collect();
         let none = View {
             instance,
             epoch: 0,
@@ -149,10 +169,16 @@ impl Decision {
 pub struct Report {
     /// Who reports.
     pub id: MemberId,
+    /// The incarnation that speaks for it, after its process has started again, and goes on in its place.
+    pub successor: Option<MemberId>,
     /// Which epoch it has stopped in.
     pub epoch: u64,
     /// Entries of each lane that it holds.
     pub holds: Vec<u64>,
+    /// Entries that it has delivered, of all epochs.
+    pub position: u64,
+    /// It started again, and may have lost what it vouched for last.
+    pub is_partial: bool,
     /// Its Lamport clock.
     pub clock: u64,
     /// Whether it has everything that came before the epoch.
@@ -165,6 +191,14 @@ pub struct Report {
     pub leaves: bool,
 }
 
+impl Report {
+    /// Who goes on, if this member does.
+    #[must_use]
+    pub fn speaker(&self) -> MemberId {
+        self.successor.unwrap_or(self.id)
+    }
+}
+
 /// Who wishes to join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Joiner {
@@ -172,6 +206,8 @@ pub struct Joiner {
     pub id: MemberId,
     /// Whether it has all up to the epoch to come whatever happens: nothing is kept in this group.
     pub caught_up: bool,
+    /// What it keeps on its disk.
+    pub storage: Storage,
 }
 
 /// How an epoch may end by these reports of its members; `None` if nobody reported who can go on.
@@ -179,18 +215,23 @@ pub struct Joiner {
 /// Only who reported goes on, as nobody else is known to hold what is cut to (and at least one does who has
 /// what came before). The cut is the least of what those hold who go on: what anybody has delivered, all of
 /// them hold. Those go on who hear one another, as many as a greedy choice finds.
+///
+/// Partial reports count only when there are no others, and none will come: then the one that has delivered
+/// most goes on alone, and the others join it again.
 #[must_use]
 pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Voters) -> Option<Decision> {
-    let report_of =
-        |rank: usize| reports.iter().find(|it| view.members.get(rank).is_some_and(|place| place.id == it.id));
     let lanes = view.members.len();
+    let is_of = |report: &&Report| report.epoch == view.epoch && report.holds.len() == lanes;
+    let last_resort = last_resort(view, reports);
+    let counts = |report: &&Report| is_of(report) && (!report.is_partial || last_resort == Some(report.id));
+    let report_of = |rank: usize| {
+        let place = view.members.get(rank)?;
+        reports.iter().filter(counts).find(|it| it.id == place.id)
+    };
     let mut reported = Ranks::default();
     let mut accused = Ranks::default();
     for rank in 0..lanes {
-        if let Some(report) = report_of(rank)
-            && report.epoch == view.epoch
-            && report.holds.len() == lanes
-        {
+        if let Some(report) = report_of(rank) {
             reported.add(rank);
             accused.0 |= report.accuses.0;
             if report.leaves {
@@ -211,12 +252,16 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
     let clock = reports.iter().filter(|it| it.epoch == view.epoch).map(|it| it.clock).max().unwrap_or(0);
     let mut members: Vec<Place> = incumbents
         .iter()
-        .map(|rank| Place { id: view.members[rank].id, caught_up: is_caught_up(rank) })
+        .filter_map(|rank| {
+            let (id, storage) = (report_of(rank)?.speaker(), view.members[rank].storage);
+            Some(Place { id, caught_up: is_caught_up(rank), storage })
+        })
         .collect();
     for joiner in joiners {
         let is_there = members.iter().any(|it| it.id.prefix == joiner.id.prefix);
         if !is_there && members.len() < MEMBERS_MAX {
-            members.push(Place { id: joiner.id, caught_up: joiner.caught_up });
+            let Joiner { id, caught_up, storage } = *joiner;
+            members.push(Place { id, caught_up, storage });
         }
     }
     let (voters, voters_since) = voters.of(view, &members);
@@ -230,6 +275,22 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
         base_clock: clock.max(view.base_clock) + 1,
     };
     Some(Decision { base: view.epoch, cut, incumbents, next })
+}
+
+/// Who goes on alone where all members started again, and each may have lost something: who has delivered
+/// most, since what the others had delivered is the beginning of that.
+fn last_resort(view: &View, reports: &[Report]) -> Option<MemberId> {
+    let of = |id: MemberId| {
+        let mut reports =
+            reports.iter().filter(|it| it.epoch == view.epoch && it.holds.len() == view.members.len());
+        reports.find(|it| it.id == id)
+    };
+    let all: Vec<&Report> = view.members.iter().map(|it| of(it.id)).collect::<Option<_>>()?;
+    if !all.iter().all(|it| it.is_partial) {
+        return None;
+    }
+    let able = all.into_iter().filter(|it| it.caught_up);
+    able.max_by_key(|it| (it.position, std::cmp::Reverse(it.id))).map(|it| it.id)
 }
 
 /// Of those the most that hear one another, found greedily: who hears the fewest of them goes first, then who
@@ -266,7 +327,8 @@ fn connected(
 pub enum Voters {
     /// Always these.
     Fixed(Vec<VoterId>),
-    /// The members of lowest rank: one of two, three of up to four, five of more.
+    /// The members of lowest rank, of those with a disk if there are any: one of two, three of up to four,
+    /// five of more.
     Members,
 }
 
@@ -277,12 +339,16 @@ impl Voters {
         let voters = match self {
             Self::Fixed(voters) => voters.clone(),
             Self::Members => {
-                let count = match members.len() {
+                // Those whose votes outlive their processes, if there are any.
+                let lasts = |place: &&Place| place.storage != Storage::None;
+                let any = members.iter().any(|it| lasts(&it));
+                let able: Vec<&Place> = members.iter().filter(|it| !any || lasts(it)).collect();
+                let count = match able.len() {
                     0..=2 => 1,
                     3..=4 => 3,
                     _ => 5,
                 };
-                members.iter().take(count).map(|it| it.id.voter()).collect()
+                able.iter().take(count).map(|it| it.id.voter()).collect()
             }
         };
         let since = if voters == before.voters { before.voters_since } else { before.epoch + 1 };
@@ -303,7 +369,9 @@ mod tests {
         View {
             instance: 1,
             epoch: 8,
-            members: (1..=count).map(|it| Place { id: id(it), caught_up: true }).collect(),
+            members: (1..=count)
+                .map(|it| Place { id: id(it), caught_up: true, storage: Storage::None })
+                .collect(),
             voters: vec![id(1).voter()],
             voters_since: 1,
             base_position: 100,
@@ -314,8 +382,11 @@ mod tests {
     fn report(view: &View, number: u8, holds: &[u64], hears: u32) -> Report {
         Report {
             id: id(number),
+            successor: None,
             epoch: view.epoch,
             holds: holds.to_vec(),
+            position: view.base_position,
+            is_partial: false,
             clock: 1_000 + u64::from(number),
             caught_up: true,
             hears: Ranks(hears),
@@ -398,8 +469,8 @@ mod tests {
     fn who_joins_has_a_rank_after_those_who_go_on() {
         let view = view(2);
         let reports = [report(&view, 1, &[0, 0], 0b11), report(&view, 2, &[0, 0], 0b11)];
-        let again = Joiner { id: id(2).next_incarnation(), caught_up: true };
-        let joiners = [again, Joiner { id: id(7), caught_up: false }];
+        let joiner = |id, caught_up| Joiner { id, caught_up, storage: Storage::None };
+        let joiners = [joiner(id(2).next_incarnation(), true), joiner(id(7), false)];
         let next = decide(&view, &reports, &joiners, &Voters::Members).unwrap().next;
         // A participant is a member once.
         assert_eq!(next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(1), id(2), id(7)]);

@@ -24,6 +24,8 @@ rows! { ATOMIC: "Groups of ATOMIC topics";
     JOIN_ENTRIES_MAX: usize = 1_024, entries;
     /// Ends of epochs that a member remembers for those who have missed them.
     DECISIONS_KEPT: usize = 16, epochs;
+    /// Names under which a member that starts again and again has spoken, while its group does not go on.
+    CLAIMS_KEPT: usize = 256, names;
     /// Voters wait so long for reports of members that others still hear.
     REPORTS_WITHIN: Duration = 200, ms;
     /// And a voter for each that comes before it.

@@ -45,10 +45,11 @@ pub(super) fn decided(decision: &Decision) -> String {
 }
 
 fn report_of(report: &Report) -> String {
-    let Report { id, epoch, holds, clock, caught_up, hears, accuses, leaves } = report;
+    let Report { id, successor, epoch, holds, clock, caught_up, hears, accuses, leaves, .. } = report;
     format!(
-        "Report {} e{epoch} holds {holds:?} clock {clock} hears {:b} accuses {:b}{}{}",
+        "Report {}{} e{epoch} holds {holds:?} clock {clock} hears {:b} accuses {:b}{}{}",
         id_of(*id),
+        successor.map_or_else(String::new, |it| format!(" by {}", id_of(it))),
         hears.0,
         accuses.0,
         if *caught_up { "" } else { " not caught up" },

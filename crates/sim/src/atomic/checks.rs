@@ -7,12 +7,10 @@ use plainsong_proto::atomic::member::{Member, Phase};
 use plainsong_proto::atomic::view::Voters;
 use plainsong_proto::atomic::{Action, Delivered, MEMBERS_MAX, Message, Status};
 
-use plainsong_proto::time::Instant;
-
 use super::brief::sample;
 use super::entry::Entry;
 use super::truth::Truth;
-use super::world::{Event, World};
+use super::world::World;
 
 impl Truth {
     /// What an application keeps in place of the samples up to a position.
@@ -48,12 +46,9 @@ impl World {
                     self.violated("release", index, format!("{count} more than were sent"));
                 }
             }
-            Action::Record(record) => {
-                // One after the other.
-                let delay = self.rng.below(5_000_000);
-                let at = Instant(self.processes[index].recorded_at.max(self.at).0 + delay);
-                self.processes[index].recorded_at = at;
-                self.schedule_at(at, Event::Recorded { process: index, record: Box::new(record) });
+            Action::Store(number, change) => {
+                self.processes[index].unsynced.push_back((number, change));
+                self.persist_later(index);
             }
             Action::Status(status) => self.on_status(index, status),
         }
@@ -236,6 +231,7 @@ impl World {
             Message::Row(row) => self.truth.row(row),
             Message::Report { instance, report } => {
                 self.truth.report(*instance, report);
+                self.check_caught_up(index, report);
                 if report.caught_up {
                     self.check_history(index);
                 }

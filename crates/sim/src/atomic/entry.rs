@@ -1,7 +1,9 @@
 //! What is written: small enough to be copied, and known again wherever it turns up.
 
+use plainsong_proto::atomic::codec::BodyCodec;
 use plainsong_proto::atomic::{Body, HistoryKey};
 use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
+use plainsong_proto::malformed::Malformed;
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,5 +42,27 @@ impl Body for Entry {
 
     fn history_depth(&self) -> u32 {
         self.depth.into()
+    }
+}
+
+impl BodyCodec for Entry {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.writer.to_le_bytes());
+        out.extend(self.number.to_le_bytes());
+        out.extend([self.key, self.depth]);
+        out.extend(self.octets.to_le_bytes());
+        out.extend(self.payload.to_le_bytes());
+    }
+
+    fn decode(octets: &mut &[u8]) -> Result<Self, Malformed> {
+        fn take<const N: usize>(octets: &mut &[u8]) -> Result<[u8; N], Malformed> {
+            let (taken, rest) = octets.split_first_chunk().ok_or(Malformed::Truncated)?;
+            *octets = rest;
+            Ok(*taken)
+        }
+        let (writer, number) = (u32::from_le_bytes(take(octets)?), u32::from_le_bytes(take(octets)?));
+        let [key, depth] = take(octets)?;
+        let (size, payload) = (u16::from_le_bytes(take(octets)?), u64::from_le_bytes(take(octets)?));
+        Ok(Self { writer, number, key, depth, octets: size, payload })
     }
 }

@@ -33,6 +33,7 @@ impl World {
                 self.clogged[from][to] = self.at.after(lasting).unwrap_or(self.at);
             }
             Fault::Leave { node, again } => self.leave(node, again),
+            Fault::PowerLoss { restart } => self.lose_power(restart),
             Fault::Pause { node, .. }
             | Fault::Slow { node, .. }
             | Fault::Crash { node, .. }
@@ -56,8 +57,11 @@ impl World {
                 self.processes[process].is_slow = true;
                 self.schedule(lasting, Event::Quicken { process });
             }
-            Fault::Crash { node, restart } => {
+            Fault::Crash { node, restart, loses_disk } => {
                 self.crash(process);
+                if loses_disk {
+                    self.disks[node].clear();
+                }
                 if let Some(delay) = restart {
                     self.schedule(delay, Event::Start { node });
                 }
@@ -163,6 +167,9 @@ impl World {
         if self.of_node[node] == Some(index) {
             self.of_node[node] = None;
         }
+        // Of what was written last a part may be on the disk.
+        let kept = self.rng.below(self.processes[index].unsynced.len() as u64 + 1);
+        self.sync(index, kept as usize);
         // Of what is on its way a part arrives.
         let targets: Vec<usize> = self.streams[index].keys().copied().collect();
         for to in targets {
@@ -170,6 +177,17 @@ impl World {
             let Some(stream) = self.streams[index].get_mut(&to) else { continue };
             let kept = if is_blocked { 0 } else { self.rng.below(stream.queue.len() as u64 + 1) };
             stream.queue.truncate(kept as usize);
+        }
+    }
+
+    fn lose_power(&mut self, restart: Duration) {
+        for index in 0..self.processes.len() {
+            let node = self.processes[index].node;
+            if self.processes[index].is_alive() {
+                self.crash(index);
+                let delay = restart.0 + self.rng.below(100_000_000) as i64;
+                self.schedule(Duration(delay), Event::Start { node });
+            }
         }
     }
 
@@ -198,10 +216,12 @@ impl World {
             node,
             nonce,
             instance: self.at.0 << 16 | 0xff00,
+            generation: self.generations[node],
             is_clone: true,
-            records: self.is_real.then_some(&[]),
+            is_real: self.is_real,
+            image: None,
         };
-        let process = Process::start(&self.plan, &start, self.at);
+        let process = Process::start(&self.plan, start, self.at);
         let index = self.admit(process);
         self.schedule(lasting, Event::EndClone { process: index });
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plainsong_proto::atomic::message::{Join, Row, Transfer};
 use plainsong_proto::atomic::mistake::Mistake as OfMember;
-use plainsong_proto::atomic::view::{Place, Report};
+use plainsong_proto::atomic::view::Report;
 use plainsong_proto::atomic::{Decision, Destination, EntryHeader, Message, Phase};
 
 use super::entry::Entry;
@@ -47,6 +47,12 @@ pub enum Mistake {
     ClaimHistory,
     /// See [`Mistake::ALL`].
     ReportUnsynced,
+    /// See [`Mistake::ALL`].
+    DropEarly,
+    /// See [`Mistake::ALL`].
+    CatchUpUnsynced,
+    /// See [`Mistake::ALL`].
+    ForgetClaims,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -69,6 +75,9 @@ impl Mistake {
         (Self::ForgetFsync, "what is not on a disk is said to be"),
         (Self::ClaimHistory, "who has just joined is taken to have what was before"),
         (Self::ReportUnsynced, "a report counts what is not on the disk"),
+        (Self::DropEarly, "what does not count leaves the disk before its epoch"),
+        (Self::CatchUpUnsynced, "who has joined is taken to have what is not on its disk"),
+        (Self::ForgetClaims, "who starts again does not know as whom it spoke"),
     ];
 
     /// The first seed with which it is noticed, and by which invariant.
@@ -84,6 +93,8 @@ impl Mistake {
         match self {
             Self::KeepClock => Some(OfMember::KeepClock),
             Self::DropTail => Some(OfMember::DropTail),
+            Self::DropEarly => Some(OfMember::DropEarly),
+            Self::CatchUpUnsynced => Some(OfMember::CatchUpUnsynced),
             _ => None,
         }
     }
@@ -172,7 +183,7 @@ impl World {
             Mistake::ExtraIncumbent => {
                 if let Some(rank) = view.ranks().without(decision.incumbents).iter().next() {
                     changed.incumbents.add(rank);
-                    changed.next.members.push(Place { id: view.members[rank].id, caught_up: true });
+                    changed.next.members.push(view.members[rank]);
                 }
             }
             _ => return decision,

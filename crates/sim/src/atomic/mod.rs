@@ -3,6 +3,7 @@
 
 mod brief;
 mod checks;
+mod disk;
 mod entry;
 mod faults;
 mod mistake;

@@ -121,17 +121,11 @@ impl Participant {
         }
     }
 
-    pub(super) fn on_persisted(&mut self, now: Instant, epoch: u64, rank: usize, count: u64) {
+    pub(super) fn on_stored(&mut self, now: Instant, number: u64) {
         match self {
-            Self::Model { member: Some(member), .. } => member.on_persisted(now, epoch, rank, count),
+            Self::Model { member: Some(member), .. } => member.on_stored(now, number),
             Self::Model { .. } => {}
-            Self::Real(group) => group.on_persisted(now, epoch, rank, count),
-        }
-    }
-
-    pub(super) fn on_recorded(&mut self, now: Instant, number: u64) {
-        if let Self::Real(group) = self {
-            group.on_recorded(now, number);
+            Self::Real(group) => group.on_stored(now, number),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a run is like: who takes part, what is written, and what goes wrong when.
 
+use plainsong_proto::atomic::Storage;
 use plainsong_proto::atomic::VoterId;
 use plainsong_proto::atomic::member::Config;
 use plainsong_proto::atomic::view::Voters;
@@ -57,6 +58,12 @@ pub(super) enum Fault {
     Crash {
         node: usize,
         restart: Option<Duration>,
+        /// What it starts again with, if not with what it had.
+        loses_disk: bool,
+    },
+    /// All crash at once, and start again.
+    PowerLoss {
+        restart: Duration,
     },
     Leave {
         node: usize,
@@ -140,7 +147,7 @@ impl Plan {
             keys: rng.between(1, 4),
             faults: Vec::new(),
             faults_until: Instant(until),
-            persist_delay: *rng.pick(&[100_000, 2 * MILLI, 20 * MILLI]),
+            persist_delay: *rng.pick(&[100_000, 2 * MILLI, 20 * MILLI, 300 * MILLI]),
         };
         plan.draw_faults(rng, long);
         plan
@@ -191,6 +198,18 @@ impl Plan {
                 self.faults.push((Instant(rng.below(until)), Fault::Hold { node, lasting }));
             }
         }
+        if self.config.storage != Storage::None && rng.chance(50) {
+            for _ in 0..rng.between(1, if long { 10 } else { 3 }) {
+                let restart = Duration::from_millis(rng.between(1, 1_000) as i64);
+                let at = Instant(rng.below(until));
+                self.faults.push((at, Fault::PowerLoss { restart }));
+                if rng.chance(50) {
+                    // And again when they have hardly begun.
+                    let again = at.0 + restart.0 as u64 + rng.below(400 * MILLI);
+                    self.faults.push((Instant(again), Fault::PowerLoss { restart }));
+                }
+            }
+        }
         self.faults.retain(|(at, _)| at.0 < until);
         self.faults.sort_by_key(|(at, _)| *at);
     }
@@ -212,7 +231,9 @@ impl Plan {
             6 => Fault::Clog { from: node, to: other, lasting: millis(rng, 10, 1_000) },
             7..9 => {
                 let restart = millis(rng, 1, 2_000);
-                Fault::Crash { node, restart: rng.chance(75).then_some(restart) }
+                // A voter without its disk is another.
+                let loses_disk = rng.chance(20) && self.nodes[node].voter.is_none();
+                Fault::Crash { node, restart: rng.chance(75).then_some(restart), loses_disk }
             }
             9 => {
                 let again = millis(rng, 1, 1_000);
@@ -268,7 +289,8 @@ fn draw_voters(rng: &mut Rng, nodes: &mut Vec<NodePlan>) -> Voters {
 }
 
 fn draw_config(rng: &mut Rng, voters: Voters, members: usize) -> Config {
-    let keeps_history = rng.chance(50);
+    let storage = if rng.chance(25) { Storage::Durable } else { Storage::None };
+    let keeps_history = storage != Storage::None || rng.chance(50);
     let bootstrap_after =
         (voters == Voters::Members).then(|| Duration::from_millis(*rng.pick(&[100, 300, 1_000])));
     Config {
@@ -284,7 +306,7 @@ fn draw_config(rng: &mut Rng, voters: Voters, members: usize) -> Config {
         window_octets: *rng.pick(&[500, 1 << 20]),
         keeps_history,
         history_entries_max: if rng.chance(20) { 20 } else { 1_000_000 },
-        is_durable: rng.chance(15),
+        storage,
         voters,
         bootstrap_after,
         instance: members as u64,

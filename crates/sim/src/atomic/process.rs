@@ -5,11 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use plainsong_proto::atomic::coordinator::{Bootstrap, Coordinator};
-use plainsong_proto::atomic::group::{FixedVoter, Group};
+use plainsong_proto::atomic::group::{FIXED, FixedVoter, Group};
 use plainsong_proto::atomic::member::{Config, Member, Phase};
 use plainsong_proto::atomic::message::Row;
+use plainsong_proto::atomic::storage::{Change, Image};
 use plainsong_proto::atomic::view::Voters;
-use plainsong_proto::atomic::{EntryHeader, MemberId, Message, VoterId};
+use plainsong_proto::atomic::{EntryHeader, MemberId, Message, Storage, VoterId};
 use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::time::Instant;
 
@@ -68,17 +69,24 @@ pub(super) struct App {
     pub(super) given_while_held: usize,
 }
 
+/// What a node has on its disk.
+pub(super) type Disk = BTreeMap<Vec<u8>, Vec<u8>>;
+
 /// How a process starts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Start<'a> {
+#[derive(Clone, Debug)]
+pub(super) struct Start {
     pub(super) node: usize,
     pub(super) nonce: u64,
     /// Of the groups that it makes.
     pub(super) instance: u64,
     /// It has the GUID prefix of another, but not its disk.
     pub(super) is_clone: bool,
-    /// What the voter here has written, where groups are those of products.
-    pub(super) records: Option<&'a [Vec<u8>]>,
+    /// How many processes ran here before, where each is another participant.
+    pub(super) generation: u8,
+    /// Groups are those of products.
+    pub(super) is_real: bool,
+    /// What processes here have written.
+    pub(super) image: Option<Image<Entry>>,
 }
 
 /// A process.
@@ -94,8 +102,12 @@ pub(super) struct Process {
     pub(super) proposal: Option<Arc<plainsong_proto::atomic::Decision>>,
     pub(super) inbox: VecDeque<(usize, Rc<Message<Entry>>)>,
     pub(super) timer: Option<Instant>,
-    /// When its disk has taken the last record.
-    pub(super) recorded_at: Instant,
+    /// Changes that are not on its disk yet.
+    pub(super) unsynced: VecDeque<(u64, Change<Entry>)>,
+    /// Of which instance those are.
+    pub(super) disk_instance: u64,
+    /// Which member it is in each epoch that is on its disk.
+    pub(super) places: BTreeMap<u64, MemberId>,
     pub(super) is_flush_due: bool,
     /// Entries that it ever sent.
     pub(super) sent: u64,
@@ -110,17 +122,23 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn start(plan: &Plan, start: &Start<'_>, now: Instant) -> Self {
-        let Start { node, nonce, is_clone, .. } = *start;
+    pub(super) fn start(plan: &Plan, start: Start, now: Instant) -> Self {
+        let Start { node, nonce, is_clone, generation, instance, is_real, image } = start;
         let mut prefix = GuidPrefix::default();
-        prefix.0[0] = node as u8 + 1;
+        prefix.0[..2].copy_from_slice(&[node as u8 + 1, generation]);
         let mut config = plan.config.clone();
-        config.instance = start.instance;
+        config.instance = instance;
         let voter = plan.nodes[node].voter.filter(|_| !is_clone);
         let member = plan.nodes[node].is_member.then_some((config, MemberId { prefix, nonce }));
-        let participant = match start.records {
-            Some(records) => Self::real(plan, voter, member, records, now),
-            None => Self::model(plan, voter, member, now),
+        let (disk_instance, places) = image.as_ref().map_or_else(Default::default, |image| {
+            let epoch = image.epoch.iter();
+            let places = epoch.map(|it| (it.view.epoch, it.view.members[it.rank].id)).collect();
+            (image.instance, places)
+        });
+        let participant = if is_real {
+            Self::real(plan, voter, member, image, now)
+        } else {
+            Self::model(plan, voter, member, image, now)
         };
         Self {
             node,
@@ -134,12 +152,14 @@ impl Process {
             proposal: None,
             inbox: VecDeque::new(),
             timer: None,
-            recorded_at: Instant(0),
+            unsynced: VecDeque::new(),
+            disk_instance,
+            places,
             is_flush_due: false,
             sent: 0,
             released: 0,
             is_persist_due: false,
-            app: App::default(),
+            app: App { instance: disk_instance, donor_instance: disk_instance, ..App::default() },
             rows: BTreeMap::new(),
             last_row: None,
             name: format!("n{node}/{nonce:x}"),
@@ -150,13 +170,14 @@ impl Process {
         plan: &Plan,
         voter: Option<usize>,
         member: Option<(Config, MemberId)>,
+        image: Option<Image<Entry>>,
         now: Instant,
     ) -> Participant {
         let Config { voters, digest, .. } = &plan.config;
         let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
         let bootstrap = matches!(voters, Voters::Fixed(_)).then_some(bootstrap);
         let coordinator = Coordinator::new(voters.clone(), voter.unwrap_or(0), bootstrap, *digest);
-        let member = member.map(|(config, id)| Box::new(Member::new(config, id, now)));
+        let member = member.map(|member| Box::new(remember(member, image, now)));
         Participant::Model { member, coordinator: Box::new(coordinator) }
     }
 
@@ -164,17 +185,22 @@ impl Process {
         plan: &Plan,
         voter: Option<usize>,
         member: Option<(Config, MemberId)>,
-        records: &[Vec<u8>],
+        mut image: Option<Image<Entry>>,
         now: Instant,
     ) -> Participant {
         let group = match (&plan.config.voters, voter, member) {
             (Voters::Fixed(voters), Some(order), member) => {
                 let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
                 let voter = FixedVoter { id: voter_id(order), bootstrap };
-                Group::with_vote(member, voters, &voter, records.iter().map(Vec::as_slice), now)
+                let records = image.as_mut().and_then(|it| it.votes.remove(&FIXED)).unwrap_or_default();
+                let member = member.map(|member| remember(member, image, now));
+                Group::with_vote(member, voters, &voter, &records, now)
                     .expect("a voter reads what it has written")
             }
-            (_, _, Some((config, id))) => Group::new(config, id, now),
+            (_, _, Some((config, id))) => match image {
+                Some(image) => Group::restore(config, id, now, image),
+                None => Group::new(config, id, now),
+            },
             _ => unreachable!("who does not vote is a member"),
         };
         Participant::Real(Box::new(group))
@@ -187,7 +213,7 @@ impl Process {
 
     /// Which voter it is now.
     pub(super) fn voter(&self) -> Option<VoterId> {
-        self.fixed.or_else(|| self.member().map(|it| it.id().voter()))
+        self.fixed.or_else(|| self.member().and_then(Member::voter))
     }
 
     /// Whether it votes on the end of the epoch that it knows.
@@ -229,5 +255,12 @@ impl Process {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.participant.next_deadline(self.votes())
+    }
+}
+
+fn remember((config, id): (Config, MemberId), image: Option<Image<Entry>>, now: Instant) -> Member<Entry> {
+    match image.filter(|_| config.storage != Storage::None) {
+        Some(image) => Member::restore(config, id, now, image),
+        None => Member::new(config, id, now),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use plainsong_proto::atomic::message::Row;
+use plainsong_proto::atomic::storage::Slot;
 use plainsong_proto::atomic::view::{Decision, Report, View};
 use plainsong_proto::atomic::{Body as _, Delivered, EntryHeader, HistoryKey, MemberId};
 
@@ -188,13 +189,13 @@ impl Truth {
         truth.map_or_else(Vec::new, |it| it.sent.iter().map(|lane| lane.len() as u64).collect())
     }
 
-    /// So much of each lane is on a member's disk.
-    pub(super) fn persisted(&mut self, instance: u64, epoch: u64, who: MemberId, counts: &[u64]) {
-        let Some(truth) = self.epoch(instance, epoch) else { return };
-        if let Some(rank) = truth.view.rank_of(who) {
-            for (durable, count) in truth.durable[rank].iter_mut().zip(counts) {
-                *durable = (*durable).max(*count);
-            }
+    /// An entry is on a member's disk.
+    pub(super) fn persisted(&mut self, instance: u64, slot: Slot, who: MemberId) {
+        let Some(truth) = self.epoch(instance, slot.epoch) else { return };
+        if let Some(rank) = truth.view.rank_of(who)
+            && let Some(durable) = truth.durable[rank].get_mut(slot.rank)
+        {
+            *durable = (*durable).max(slot.index);
         }
     }
 
@@ -229,14 +230,16 @@ impl Truth {
         let is_durable = self.is_durable;
         let Some(truth) = self.epoch(instance, report.epoch) else { return };
         let Some(rank) = truth.view.rank_of(report.id) else { return };
-        let changes = truth.reports[rank]
-            .as_ref()
-            .is_some_and(|old| old.holds != report.holds || old.clock != report.clock);
+        let changes = truth.reports[rank].as_ref().is_some_and(|old| {
+            let is_less = old.holds.iter().zip(&report.holds).any(|(old, new)| old > new);
+            let is_other = old.holds != report.holds || old.clock != report.clock;
+            if old.successor == report.successor { is_other } else { is_less }
+        });
         let known = &truth.safe(is_durable)[rank];
         let is_true =
             report.holds.len() == known.len() && report.holds.iter().zip(known).all(|(a, b)| a <= b);
         let keeps = truth.rows[rank].as_ref().is_none_or(|row| {
-            row.clock <= report.clock
+            (row.clock <= report.clock || report.successor.is_some())
                 && row.acked.iter().zip(&report.holds).all(|(told, holds)| told <= holds)
         });
         truth.reports[rank] = Some(report.clone());

@@ -91,14 +91,17 @@ impl World {
             it.voter() == Some(voter) && (is_inside || it.fixed.is_some())
         };
         let votes = view.voters.iter().filter(|voter| alive().any(|it| is_voter(it, **voter))).count();
-        let is_there =
-            |id: MemberId| alive().any(|it| !it.is_leaving && it.member().is_some_and(|it| it.id() == id));
+        let is_there = |id: MemberId| {
+            alive().any(|it| !it.is_leaving && it.member().is_some_and(|it| it.place() == Some(id)))
+        };
         votes * 2 > view.voters.len() && view.members.iter().any(|it| it.caught_up && is_there(it.id))
     }
 
     /// Waits until all is well.
     fn settle(&mut self) {
-        let end = self.at.after(LIVENESS).unwrap_or(self.at);
+        // Each of several epochs takes some writes, one after the other.
+        let disks = Duration(self.plan.persist_delay as i64 * 30);
+        let end = self.at.after(LIVENESS).and_then(|it| it.after(disks)).unwrap_or(self.at);
         while self.at < end && self.truth.violations.is_empty() {
             let next = Instant(self.at.0 + 100_000_000);
             self.run_until(next.min(end));

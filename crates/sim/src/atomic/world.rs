@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use plainsong_proto::atomic::Storage;
 use plainsong_proto::atomic::coordinator::{Coordinator, Proposal};
-use plainsong_proto::atomic::decider::Record;
 use plainsong_proto::atomic::member::{Member, Phase};
 use plainsong_proto::atomic::{Decision, Destination, EntryHeader, MemberId, Message};
 use plainsong_proto::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use super::brief::{brief, decided, id_of, on_lane, sample, whom};
 use super::entry::Entry;
 use super::participant::Participant;
 use super::plan::{Link, Plan};
-use super::process::{OnLane, Process, Start, State, Stream};
+use super::process::{Disk, OnLane, Process, Start, State, Stream};
 use super::truth::Truth;
 use crate::rng::Rng;
 use crate::trace::{Detail, Trace};
@@ -56,10 +56,6 @@ pub(super) enum Event {
     Decided {
         process: usize,
         decision: Arc<Decision>,
-    },
-    Recorded {
-        process: usize,
-        record: Box<Record>,
     },
     Wake {
         process: usize,
@@ -141,8 +137,10 @@ pub(super) struct World {
     pub(super) unknown: u64,
     /// Groups are those of products.
     pub(super) is_real: bool,
-    /// What the voter of each node has written.
-    disks: Vec<Vec<Vec<u8>>>,
+    /// What is on the disk of each node.
+    pub(super) disks: Vec<Disk>,
+    /// Processes that ran there, where each is another participant.
+    pub(super) generations: Vec<u8>,
 }
 
 /// A run that has more events than this spins.
@@ -170,7 +168,7 @@ impl World {
             clogged: vec![vec![Instant(0); count]; count],
             streams: Vec::new(),
             decided: BTreeMap::new(),
-            truth: Truth::new(plan.config.is_durable),
+            truth: Truth::new(plan.config.storage == Storage::Durable),
             trace: Trace::new(detail),
             mistake,
             proposals: Vec::new(),
@@ -178,7 +176,8 @@ impl World {
             is_healed: false,
             unknown: 0,
             is_real,
-            disks: vec![Vec::new(); count],
+            disks: vec![Disk::new(); count],
+            generations: vec![0; count],
             plan,
         };
         for node in 0..count {
@@ -237,7 +236,6 @@ impl World {
             Event::Persist { process } => self.on_persist(process),
             Event::Ballot { process } => self.on_ballot(process),
             Event::Decided { process, decision } => self.on_decided(process, &decision),
-            Event::Recorded { process, record } => self.recorded(process, *record),
             Event::Wake { process } => self.wake(process),
             Event::Quicken { process } => self.quicken(process),
             Event::EndClone { process } => self.crash(process),
@@ -262,9 +260,13 @@ impl World {
         };
         // Groups that are made later are younger.
         let instance = self.at.0 << 16 | (node as u64) << 8;
-        let records = self.is_real.then_some(&self.disks[node][..]);
-        let start = Start { node, nonce, instance, is_clone: false, records };
-        let process = Process::start(&self.plan, &start, self.at);
+        if self.plan.config.storage != Storage::None && self.mistake != Some(Mistake::SameNonce) {
+            self.generations[node] += 1;
+        }
+        let (generation, image) = (self.generations[node], self.recall(node));
+        let start =
+            Start { node, nonce, instance, generation, is_clone: false, is_real: self.is_real, image };
+        let process = Process::start(&self.plan, start, self.at);
         self.of_node[node] = Some(self.processes.len());
         self.admit(process)
     }
@@ -291,14 +293,17 @@ impl World {
                 }
             }
         }
-        if self.processes[index].fixed.is_some() && !self.is_real {
+        self.follow_view(index);
+        if (self.processes[index].fixed.is_some() || self.plan.config.storage != Storage::None)
+            && !self.is_real
+        {
             // A voter has kept what was decided.
             let decided: Vec<Arc<Decision>> = self.decided.values().cloned().collect();
             for decision in decided {
                 self.on_decided(index, &decision);
             }
         }
-        self.arm(index);
+        self.done(index);
         index
     }
 
@@ -359,6 +364,9 @@ impl World {
             }
             let Some(action) = self.processes[index].participant.poll() else { break };
             self.act(index, action);
+            if self.plan.config.storage != Storage::None {
+                self.follow_view(index);
+            }
         }
         self.check_process(index);
         let process = &mut self.processes[index];
@@ -482,7 +490,6 @@ impl World {
             format!("p{from} sends {}", on_lane(header, &entry))
         });
         self.truth.sent(instance, id, header, entry);
-        self.persist_later(from);
         let targets: Vec<usize> = self.streams[from].keys().copied().collect();
         for to in targets {
             if !self.processes[to].is_alive() || self.processes[to].member().is_none() {
@@ -560,7 +567,6 @@ impl World {
         process.participant.on_entry(self.at, id, header, entry);
         if is_taken {
             self.truth.received(instance, who, id, header);
-            self.persist_later(to);
         }
         self.ack_after_freeze(to, header);
         self.drain(to);
@@ -570,55 +576,6 @@ impl World {
         while let Some(action) = self.processes[index].participant.poll() {
             self.act(index, action);
         }
-    }
-
-    // ---- durability ----
-
-    pub(super) fn persist_later(&mut self, index: usize) {
-        if self.plan.config.is_durable && !self.processes[index].is_persist_due {
-            self.processes[index].is_persist_due = true;
-            let delay = self.rng.below(self.plan.persist_delay + 1);
-            self.schedule(Duration(delay as i64), Event::Persist { process: index });
-        }
-    }
-
-    fn on_persist(&mut self, index: usize) {
-        self.processes[index].is_persist_due = false;
-        if self.processes[index].state == State::Paused {
-            self.persist_later(index);
-            return;
-        }
-        if !self.processes[index].runs() {
-            return;
-        }
-        let Some((instance, epoch)) = self.processes[index].epoch() else { return };
-        let Some(id) = self.processes[index].member().map(Member::id) else { return };
-        let Some(held) = self.truth.held(instance, epoch, id).cloned() else { return };
-        if self.mistake != Some(Mistake::ForgetFsync) {
-            self.truth.persisted(instance, epoch, id, &held);
-        }
-        for (rank, count) in held.into_iter().enumerate() {
-            self.processes[index].participant.on_persisted(self.at, epoch, rank, count);
-        }
-        self.done(index);
-    }
-
-    /// A voter's record is on its disk.
-    fn recorded(&mut self, index: usize, record: Record) {
-        let process = &self.processes[index];
-        match process.state {
-            State::Dead => return,
-            // The disk does not stop.
-            State::Paused | State::Runs => {}
-        }
-        let number = record.number;
-        let disk = &mut self.disks[process.node];
-        if record.whole {
-            disk.clear();
-        }
-        disk.push(record.octets);
-        self.processes[index].participant.on_recorded(self.at, number);
-        self.done(index);
     }
 
     // ---- votes ----
@@ -775,8 +732,9 @@ impl World {
     /// A voter begins to be one, or is another: of its members the first ones vote.
     pub(super) fn follow_view(&mut self, index: usize) {
         let process = &mut self.processes[index];
-        let Some(view) = process.member().and_then(Member::view).cloned() else { return };
-        if process.fixed.is_none() {
+        let Some(view) = process.member().and_then(Member::view) else { return };
+        if process.fixed.is_none() && !process.knows(view) {
+            let view = view.clone();
             let voter = process.voter();
             let order = view.voters.iter().position(|it| Some(*it) == voter);
             if let Some(coordinator) = process.participant.coordinator() {

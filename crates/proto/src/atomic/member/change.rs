@@ -45,14 +45,17 @@ impl<B: Body> Member<B> {
     }
 
     pub(super) fn report(&mut self, now: Instant) {
-        let Some(epoch) = &self.epoch else { return };
+        let Some(epoch) = self.epoch.as_ref().filter(|_| self.may_report()) else { return };
         let instance = epoch.view.instance;
         let report = Report {
-            id: self.id,
+            id: self.place().unwrap_or(self.id),
+            successor: self.is_successor().then_some(self.id),
             epoch: epoch.view.epoch,
             holds: epoch.vouched(),
+            position: self.have,
+            is_partial: self.is_partial(),
             clock: epoch.clock,
-            caught_up: self.caught_up,
+            caught_up: self.has_caught_up(),
             hears: epoch.view.ranks().without(self.suspected(epoch, now)),
             accuses: self.accused,
             leaves: self.leaves,
@@ -115,13 +118,21 @@ impl<B: Body> Member<B> {
                 self.emit(rank, body);
             }
         }
-        let closing = self.epoch.as_ref().filter(|_| self.caught_up).map_or(0, |epoch| epoch.digest);
+        // Who started again does not know of all that it delivered.
+        let has_all = self.caught_up && !self.is_successor();
+        let closing = self.epoch.as_ref().filter(|_| has_all).map_or(0, |epoch| epoch.digest);
+        if self.is_partial() {
+            self.actions.push_back(Action::Status(Status::DataLoss));
+        }
         self.take_back(decision);
         self.begin(now, &decision.next, closing);
     }
 
     /// What was sent and does not count is to be sent again.
     fn take_back(&mut self, decision: &Decision) {
+        self.drop_held();
+        // What was written before the process started again nobody waits for.
+        let is_successor = self.is_successor();
         let Some(epoch) = self.epoch.take() else { return };
         let rank = epoch.rank;
         let cut = decision.cut.get(rank).copied().unwrap_or(0);
@@ -133,6 +144,9 @@ impl<B: Body> Member<B> {
         self.window_octets = 0;
         self.window_positions.clear();
         self.full_since = None;
+        if is_successor {
+            return;
+        }
         let uncut: Vec<B> = epoch.into_uncut(cut).collect();
         #[cfg(feature = "mistakes")]
         if self.mistake == Some(crate::atomic::mistake::Mistake::DropTail) {
@@ -145,7 +159,7 @@ impl<B: Body> Member<B> {
 
     /// Begins an epoch as one of its members.
     pub(super) fn begin(&mut self, now: Instant, view: &View, closing: u64) {
-        let Some(rank) = view.rank_of(self.id) else { return };
+        let Some((rank, is_successor)) = self.place_in(view) else { return };
         self.enter(view.instance);
         self.renounced = None;
         if !self.config.keeps_history && self.have < view.base_position {
@@ -156,7 +170,7 @@ impl<B: Body> Member<B> {
         }
         self.was_member = true;
         self.caught_up = self.have >= view.base_position;
-        let mut epoch = Epoch::new(view.clone(), rank, now, self.config.is_durable);
+        let mut epoch = Epoch::new(view.clone(), rank, now);
         epoch.closing = closing;
         if self.is_held {
             epoch.withhold();
@@ -167,6 +181,14 @@ impl<B: Body> Member<B> {
         }
         let number = view.epoch;
         self.epoch = Some(epoch);
+        self.behind_since = None;
+        self.store_view(is_successor);
+        if is_successor {
+            // It goes on as who it is now with the next epoch.
+            self.phase = Phase::Frozen;
+            self.report(now);
+            return;
+        }
         self.phase = Phase::Active;
         self.frozen_since = None;
         self.is_suspended = false;
@@ -207,7 +229,7 @@ impl<B: Body> Member<B> {
 
     /// What this member wrote was delivered by the others, as far as it is within the cut.
     fn settle(&mut self, decision: &Decision) {
-        let Some(epoch) = &self.epoch else { return };
+        let Some(epoch) = self.epoch.as_ref().filter(|_| !self.is_successor()) else { return };
         let cut = decision.cut.get(epoch.rank).copied().unwrap_or(0);
         let settled = cut.saturating_sub(epoch.own_delivered());
         if settled > 0 {
@@ -240,6 +262,7 @@ impl<B: Body> Member<B> {
         self.window.clear();
         self.window_octets = 0;
         self.window_positions.clear();
+        self.drop_held();
         self.actions.push_back(Action::Status(Status::Evicted));
         self.rejoin(now, Some(view));
     }
@@ -247,8 +270,9 @@ impl<B: Body> Member<B> {
     /// Begins the next incarnation; this view goes on without it.
     pub(super) fn rejoin(&mut self, now: Instant, view: Option<&View>) {
         self.epoch = None;
+        self.behind_since = None;
+        self.store_left();
         self.full_since = None;
-        self.caught_up = false;
         self.is_suspended = false;
         self.frozen_since = None;
         if self.leaves {
@@ -265,13 +289,13 @@ impl<B: Body> Member<B> {
     }
 
     /// A member of this epoch has stopped: it is alive, and the epoch is to end. Or it is in another one.
-    pub(super) fn on_report(&mut self, now: Instant, instance: u64, epoch: u64, who: MemberId) {
-        if !self.is_in(instance, epoch) {
-            self.help_old(instance, epoch, who);
+    pub(super) fn on_report(&mut self, now: Instant, instance: u64, report: &Report) {
+        if !self.is_in(instance, report.epoch) {
+            self.help_old(instance, report.epoch, report.speaker());
             return;
         }
         if let Some(current) = &mut self.epoch
-            && let Some(rank) = current.view.rank_of(who)
+            && let Some(rank) = current.view.rank_of(report.id)
         {
             current.heard(now, rank);
             if self.phase == Phase::Active {
@@ -322,7 +346,8 @@ impl<B: Body> Member<B> {
         if sent > 0 {
             self.actions.push_back(Action::Release(sent));
         }
-        if let Some(epoch) = self.epoch.take() {
+        let is_successor = self.is_successor();
+        if let Some(epoch) = self.epoch.take().filter(|_| !is_successor) {
             let delivered = epoch.own_delivered();
             let left = epoch.view.instance;
             let uncut: Vec<B> = epoch.into_uncut(delivered).collect();
@@ -344,7 +369,9 @@ impl<B: Body> Member<B> {
         if self.have > 0 {
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
+        let discards = self.instance != 0;
         self.instance = instance;
+        self.store_begin(discards);
         self.have = 0;
         self.was_member = false;
         self.history.clear();

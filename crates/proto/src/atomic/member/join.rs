@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::atomic::Storage;
 use crate::atomic::member::{Member, Phase};
 use crate::atomic::message::{Join, Message, Row, Transfer};
+use crate::atomic::storage::Change;
 use crate::atomic::view::{Decision, View, Voters};
 use crate::atomic::{Action, Body, Destination, MEMBERS_MAX, MemberId, Status};
 use crate::time::{Duration, Instant};
@@ -19,8 +21,8 @@ pub(super) struct Joining {
     view: Option<Arc<View>>,
     /// Members whose rows arrive, in which group, and where they are.
     heard: BTreeMap<MemberId, (Instant, u64, u64)>,
-    /// Others who would join, and whether they would make a group.
-    others: BTreeMap<MemberId, (Instant, bool)>,
+    /// Others who would join, whether they would make a group, and what they keep.
+    others: BTreeMap<MemberId, (Instant, bool, Storage)>,
     fetch_due: Instant,
     /// Which member was asked last, by its rank.
     donor: usize,
@@ -98,6 +100,7 @@ impl<B: Body> Member<B> {
             caught_up: !self.config.keeps_history,
             hears: self.joining.heard.keys().copied().collect(),
             founds: self.may_bootstrap(),
+            storage: self.config.storage,
             config: self.config.digest,
         };
         self.actions.push_back(Action::Send(Destination::Group, Message::Join(join)));
@@ -116,7 +119,7 @@ impl<B: Body> Member<B> {
     fn forget_silent(&mut self, now: Instant) {
         let lease = self.config.lease;
         self.joining.heard.retain(|_, (heard, ..)| now.since(*heard) < lease);
-        self.joining.others.retain(|_, (heard, _)| now.since(*heard) < lease);
+        self.joining.others.retain(|_, (heard, ..)| now.since(*heard) < lease);
         // A group of which nobody is heard may have ended.
         let joining = &mut self.joining;
         if let Some(view) = &joining.view
@@ -150,7 +153,7 @@ impl<B: Body> Member<B> {
             return;
         };
         let joining = &self.joining;
-        let is_first = joining.others.iter().all(|(other, (_, founds))| self.id < *other || !founds);
+        let is_first = joining.others.iter().all(|(other, (_, founds, _))| self.id < *other || !founds);
         if joining.view.is_some()
             || !joining.heard.is_empty()
             || !is_first
@@ -159,8 +162,9 @@ impl<B: Body> Member<B> {
             return;
         }
         let lasting = |id: &MemberId| id.prefix != self.id.prefix && id.is_last(joining.others.keys());
-        let others = joining.others.keys().copied().filter(lasting).take(MEMBERS_MAX - 1);
-        let ids = std::iter::once(self.id).chain(others);
+        let others = joining.others.iter().filter(|(id, _)| lasting(id)).take(MEMBERS_MAX - 1);
+        let others = others.map(|(id, (.., storage))| (*id, *storage));
+        let ids = std::iter::once((self.id, self.config.storage)).chain(others);
         let next_instance = self.config.instance.wrapping_add(1);
         let instance = std::mem::replace(&mut self.config.instance, next_instance);
         let decision = Decision::first(instance, ids, &Voters::Members);
@@ -198,7 +202,11 @@ impl<B: Body> Member<B> {
                 if mine.instance != view.instance {
                     self.on_rival(now, view.instance);
                 } else if view.epoch > mine.epoch {
-                    self.lose_track(now, &view);
+                    // Who has just joined does not know how it ended; others may.
+                    let since = *self.behind_since.get_or_insert(now);
+                    if now.since(since) >= self.config.lease {
+                        self.lose_track(now, &view);
+                    }
                 }
             }
             Phase::Gone => {}
@@ -215,7 +223,7 @@ impl<B: Body> Member<B> {
                 if join.config == self.config.digest
                     && (others.len() < MEMBERS_MAX || others.contains_key(&join.from))
                 {
-                    others.insert(join.from, (now, join.founds));
+                    others.insert(join.from, (now, join.founds, join.storage));
                 }
             }
             // Who does not hear the rows of this member may not be told of its epoch otherwise.
@@ -275,18 +283,21 @@ impl<B: Body> Member<B> {
         if let Some((through, octets)) = part.state
             && through > self.have
         {
-            self.history.replace(through, Arc::clone(&octets));
+            let gone = self.history.replace(through, Arc::clone(&octets));
+            self.store(Change::State(through, Arc::clone(&octets)));
+            self.forget(gone.unwrap_or_default());
             self.have = through;
             self.actions.push_back(Action::State(through, octets));
         }
         for entry in part.entries {
             if entry.position > self.have && entry.position <= end {
                 self.have = entry.position;
-                self.history.insert(&entry);
+                self.keep(&entry, None);
                 self.actions.push_back(Action::Deliver(entry));
             }
         }
         self.have = self.have.max(part.through.min(end));
+        self.store(Change::Through(self.have));
         if self.phase == Phase::Joining {
             if part.position > self.have {
                 self.fetch(false);
@@ -298,6 +309,7 @@ impl<B: Body> Member<B> {
             return;
         }
         self.caught_up = true;
+        self.await_caught_up();
         self.is_dirty = true;
         self.deliver();
         self.schedule_row(now);

@@ -1,6 +1,7 @@
 //! A member of a group: what a participant with an ATOMIC endpoint does.
 
 mod change;
+mod durable;
 mod hold;
 mod join;
 
@@ -9,15 +10,18 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::atomic::Storage;
 use crate::atomic::epoch::{Epoch, Taken};
 use crate::atomic::history::History;
 use crate::atomic::message::{Message, Row, Transfer};
+use crate::atomic::storage::{Change, Slot};
 use crate::atomic::view::{Decision, Ranks, View, Voters};
 use crate::atomic::{Action, Body, Delivered, Destination, EntryHeader, MEMBERS_MAX, MemberId, Status};
 use crate::time::{Duration, Instant};
 use crate::tuning::atomic::{
     DECISIONS_KEPT, REPORT_AGAIN, ROW_IDLE, ROW_PENDING, ROW_POSITION, TRANSFER_BYTES_MAX,
 };
+use durable::Disk;
 use join::Joining;
 
 /// What the driver and the QoS of a topic decide.
@@ -39,8 +43,8 @@ pub struct Config {
     pub keeps_history: bool,
     /// Entries of the agreed history at most.
     pub history_entries_max: usize,
-    /// Members vouch for what is durable.
-    pub is_durable: bool,
+    /// What this member keeps on its disk: something only where it keeps the history.
+    pub storage: Storage,
     /// Who votes.
     pub voters: Voters,
     /// Who finds no group for so long makes one; `None` where the voters do.
@@ -109,6 +113,7 @@ pub struct Member<B> {
     /// What this member wrote and no epoch has taken in yet.
     unsent: VecDeque<B>,
     history: History<B>,
+    disk: Disk,
     /// Everything up to this position was given to readers here.
     have: u64,
     /// Of which group; 0 before the first.
@@ -135,6 +140,8 @@ pub struct Member<B> {
     told_position: u64,
     pause: Duration,
     frozen_since: Option<Instant>,
+    /// Since when others are known to be in a later epoch, and not how this one ended.
+    behind_since: Option<Instant>,
     /// Who received nothing, and who kept this member waiting, when it stopped.
     stuck: Ranks,
     accused: Ranks,
@@ -181,6 +188,7 @@ impl<B: Body> Member<B> {
             epoch: None,
             early: BTreeMap::new(),
             unsent: VecDeque::new(),
+            disk: Disk::default(),
             have: 0,
             instance: 0,
             renounced: None,
@@ -197,6 +205,7 @@ impl<B: Body> Member<B> {
             told_position: 0,
             pause: ROW_PENDING,
             frozen_since: None,
+            behind_since: None,
             stuck: Ranks::default(),
             accused: Ranks::default(),
             repeat_due: None,
@@ -275,8 +284,12 @@ impl<B: Body> Member<B> {
 
     /// Everything up to a position is in `state` from now on: it takes the place of the entries.
     pub fn replace_history(&mut self, through: u64, state: Arc<[u8]>) {
-        if self.config.keeps_history && through <= self.have {
-            self.history.replace(through, state);
+        if self.config.keeps_history
+            && through <= self.have
+            && let Some(gone) = self.history.replace(through, Arc::clone(&state))
+        {
+            self.store(Change::State(through, state));
+            self.forget(gone);
         }
     }
 
@@ -339,8 +352,12 @@ impl<B: Body> Member<B> {
         let Some(epoch) = &mut self.epoch else { return };
         let octets = body.octets();
         let header = epoch.send(body.clone());
+        let rank = epoch.rank;
         self.window.push_back(octets);
         self.window_octets += octets;
+        if self.config.storage != Storage::None {
+            self.store_held(rank, header.stamp, body.clone());
+        }
         self.actions.push_back(Action::SendEntry(header, body));
     }
 
@@ -364,8 +381,10 @@ impl<B: Body> Member<B> {
         }
         let Some(epoch) = &mut self.epoch else { return };
         let Some(rank) = epoch.view.rank_of(from) else { return };
+        let kept = (self.config.storage != Storage::None).then(|| body.clone());
         if epoch.take(now, rank, header, body) == Taken::Next {
-            self.is_dirty = true;
+            self.is_dirty |= self.config.storage != Storage::Durable;
+            kept.into_iter().for_each(|body| self.store_held(rank, header.stamp, body));
         }
         self.deliver();
         self.schedule_row(now);
@@ -392,24 +411,11 @@ impl<B: Body> Member<B> {
         }
     }
 
-    /// The first entries of a lane, by its rank, are durable here.
-    pub fn on_persisted(&mut self, now: Instant, epoch: u64, rank: usize, count: u64) {
-        if let Some(current) = &mut self.epoch
-            && current.view.epoch == epoch
-            && self.phase == Phase::Active
-        {
-            current.persisted(rank, count);
-            self.is_dirty = true;
-            self.deliver();
-            self.schedule_row(now);
-        }
-    }
-
     /// Takes a message. Who sent it is vouched for by the driver.
     pub fn on_message(&mut self, now: Instant, message: Message<B>) {
         self.notice(now);
         match message {
-            Message::Report { instance, report } => self.on_report(now, instance, report.epoch, report.id),
+            Message::Report { instance, report } => self.on_report(now, instance, &report),
             Message::AskView { from, epoch } => self.answer_view(from, epoch),
             _ if self.phase == Phase::Gone => {}
             Message::Row(row) => self.on_row(now, &row),
@@ -488,22 +494,23 @@ impl<B: Body> Member<B> {
     fn emit(&mut self, rank: usize, body: B) {
         let Some(epoch) = &self.epoch else { return };
         let position = epoch.position;
-        if rank == epoch.rank {
-            self.window_positions.push_back(position);
-        }
+        let is_own = rank == epoch.rank && !self.is_successor();
+        let slot = Slot { epoch: epoch.view.epoch, rank, index: epoch.delivered_of(rank) };
         let from = epoch.view.members[rank].id;
         let delivered = Delivered { position, epoch: epoch.view.epoch, from, body };
+        if is_own {
+            self.window_positions.push_back(position);
+        }
         // State that was transferred may be later than where the epoch began.
         if position <= self.have {
-            if rank == epoch.rank {
+            if is_own {
                 self.actions.push_back(Action::Settled(1));
             }
+            self.store(Change::Passed(slot));
             return;
         }
         self.have = position;
-        if self.config.keeps_history {
-            self.history.insert(&delivered);
-        }
+        self.keep(&delivered, Some(slot));
         self.actions.push_back(Action::Deliver(delivered));
     }
 
@@ -552,7 +559,7 @@ impl<B: Body> Member<B> {
         let Some(epoch) = &self.epoch else { return };
         self.is_dirty = false;
         self.told_position = epoch.position;
-        let row = epoch.row(now, self.config.lease, self.caught_up);
+        let row = epoch.row(now, self.config.lease, self.has_caught_up());
         // Who waits for others tells again soon what they may have missed.
         self.row_due = now.after(if self.is_waiting() { self.pause } else { ROW_IDLE });
         self.pause = Duration((self.pause.0 * 2).min(ROW_IDLE.0));
@@ -639,9 +646,8 @@ impl<B: Body> Member<B> {
         if self.decisions.iter().any(|it| it.base == decision.base) {
             return;
         }
-        if self.decisions.len() == DECISIONS_KEPT {
-            self.decisions.pop_front();
-        }
+        let gone = if self.decisions.len() == DECISIONS_KEPT { self.decisions.pop_front() } else { None };
         self.decisions.push_back(Arc::clone(decision));
+        self.store(Change::Decision(Arc::clone(decision), gone.map(|it| it.base)));
     }
 }
