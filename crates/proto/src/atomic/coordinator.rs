@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::atomic::message::{Join, Message};
 use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Joiner, Ranks, Report, View, Voters, decide};
-use crate::atomic::{Destination, MEMBERS_MAX, MemberId};
+use crate::atomic::{Destination, MEMBERS_MAX, MemberId, VoterId};
 use crate::time::{Duration, Instant};
 use crate::tuning::atomic::{
     DECISIONS_KEPT, JOIN_FORGOTTEN, JOINERS_WITHIN, PROPOSER_PAUSE, REPORTS_WITHIN, WEDGE_AGAIN,
@@ -287,11 +287,23 @@ impl Coordinator {
         }
         let reports: Vec<Report> = fresh.cloned().collect();
         self.due = now.after(REPORTS_WITHIN);
+        if !self.has_majority(view, &reports) {
+            return;
+        }
         // Who joins by surprise in an epoch that ends badly is taken in, too, if it hears those who go on.
         let joiners: Vec<Joiner> = self.ready(view).collect();
         if let Some(decision) = decide(view, &reports, &joiners, &self.voters) {
             out.push(Proposal::Propose(Arc::new(decision)));
         }
+    }
+
+    /// Whether enough of the voters have reported, where the members vote. A proposal of fewer would wait for
+    /// the votes of others who do not run: when they run again, it would exclude them for no reason, and end
+    /// the group if those who made it were lost meanwhile.
+    fn has_majority(&self, view: &View, reports: &[Report]) -> bool {
+        let has_reported = |voter: &&VoterId| reports.iter().any(|it| it.id.voter() == **voter);
+        self.voters != Voters::Members
+            || view.voters.iter().filter(has_reported).count() * 2 > view.voters.len()
     }
 
     /// The first epoch, of those who wish to join, once they are enough.
@@ -312,5 +324,53 @@ impl Coordinator {
         let decision = Decision::first(bootstrap.instance, ids, &self.voters);
         self.due = now.after(REPORTS_WITHIN);
         out.push(Proposal::Propose(Arc::new(decision)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guid::GuidPrefix;
+
+    fn id(number: u8) -> MemberId {
+        MemberId { prefix: GuidPrefix([number; 12]), nonce: 5 }
+    }
+
+    /// What a voter proposes, of three members that vote, when so many have reported.
+    fn proposed(voters: Voters, reported: u8) -> Option<Ranks> {
+        let view = Decision::first(1, (1..=3).map(id), &voters).next;
+        let mut coordinator = Coordinator::new(voters, 0, None, 0);
+        coordinator.adopt(&view);
+        let mut out: Vec<Proposal<()>> = Vec::new();
+        let mut now = Instant(0);
+        for _ in 0..100 {
+            now = now.after(Duration::from_millis(10)).unwrap();
+            for number in 1..=reported {
+                let report = Report {
+                    id: id(number),
+                    epoch: view.epoch,
+                    holds: vec![0; 3],
+                    clock: 1,
+                    caught_up: true,
+                    hears: Ranks::first(reported.into()),
+                    accuses: Ranks::default(),
+                    leaves: false,
+                };
+                coordinator.on_message(now, &Message::Report { instance: 1, report }, &mut out);
+            }
+            coordinator.tick(now, &mut out);
+        }
+        out.iter().find_map(|it| match it {
+            Proposal::Propose(decision) => Some(decision.incumbents),
+            Proposal::Send(..) => None,
+        })
+    }
+
+    #[test]
+    fn a_voter_excludes_no_majority_of_members_that_vote_and_may_run_again() {
+        assert_eq!(proposed(Voters::Members, 1), None);
+        assert_eq!(proposed(Voters::Members, 2), Some(Ranks(0b011)));
+        let elsewhere = Voters::Fixed((7..10).map(|number| VoterId([number; 16])).collect());
+        assert_eq!(proposed(elsewhere, 1), Some(Ranks(0b001)));
     }
 }
