@@ -71,7 +71,7 @@ struct State {
     readers: Vec<Attached>,
     writers: BTreeMap<EntityId, Writing>,
     /// What this member wrote and has not delivered, oldest first.
-    unresolved: VecDeque<(EntityId, SequenceNumber, Key)>,
+    unresolved: VecDeque<(Entry, Key)>,
     /// The last barrier, and the last that is delivered.
     barriers: (SequenceNumber, SequenceNumber),
     /// The last one that is not delivered here, and will not be.
@@ -266,8 +266,12 @@ impl GroupSlot {
                     }
                     state.moved = true;
                 }
-                Action::Settled(count) => state.settle(count, true),
-                Action::Unknown(count) => state.settle(count, false),
+                Action::Settled(count) => {
+                    if !state.settle(&self.slot, now, count, out) {
+                        self.wait_for_room(state, now, out);
+                    }
+                }
+                Action::Unknown(count) => state.give_up(count),
                 Action::Missed(count) => self.lose(state, now, count, out),
                 Action::State(..) | Action::Store(..) => {}
                 Action::Status(status) => self.note(state, status),
@@ -348,9 +352,9 @@ impl GroupSlot {
             is_kept: writing.is_kept,
             payload,
         };
-        state.group.write(now.mono, entry).map_err(NotWritten::from)?;
+        state.group.write(now.mono, entry.clone()).map_err(NotWritten::from)?;
         writing.last = number;
-        state.unresolved.push_back((id, number, key));
+        state.unresolved.push_back((entry, key));
         Ok(number)
     }
 
@@ -370,9 +374,9 @@ impl GroupSlot {
                     is_kept: false,
                     payload: Payload::empty(),
                 };
-                state.group.write(now.mono, entry).map_err(NotWritten::from)?;
+                state.group.write(now.mono, entry.clone()).map_err(NotWritten::from)?;
                 state.barriers.0 = number;
-                state.unresolved.push_back((self.guid.entity, number, lane::NO_KEY));
+                state.unresolved.push_back((entry, lane::NO_KEY));
                 Ok(number)
             });
             self.slot.report(out);
@@ -531,14 +535,26 @@ impl State {
 
     /// A change of this participant is delivered: readers with EVENTUAL consistency get it now. Whether there
     /// was room.
-    fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: Entry, out: &mut Outbox) -> bool {
-        let (id, number) = (entry.writer.entity, entry.number);
-        let position = self.unresolved.iter().position(|(writer, it, _)| (*writer, *it) == (id, number));
+    fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: &Entry, out: &mut Outbox) -> bool {
+        let is_it = |(other, _): &(Entry, Key)| (other.writer, other.number) == (entry.writer, entry.number);
+        let position = self.unresolved.iter().position(is_it);
         // What comes of the history was resolved in an earlier incarnation.
-        let Some((_, _, key)) = position.and_then(|position| self.unresolved.remove(position)) else {
-            return true;
-        };
-        self.note_resolved(id, number);
+        position
+            .and_then(|position| self.unresolved.remove(position))
+            .is_none_or(|(entry, key)| self.publish(slot, now, entry, key, out))
+    }
+
+    /// It is agreed: readers with EVENTUAL consistency get it. Whether there was room.
+    fn publish(
+        &mut self,
+        slot: &ParticipantSlot,
+        now: Now,
+        entry: Entry,
+        key: Key,
+        out: &mut Outbox,
+    ) -> bool {
+        let id = entry.writer.entity;
+        self.note_resolved(id, entry.number);
         if entry.kind != EntryKind::Barrier
             && let Some(writing) = self.writers.get_mut(&id)
         {
@@ -557,23 +573,40 @@ impl State {
         }
     }
 
-    /// The first changes that are not resolved are, elsewhere; or it is not known whether they are.
-    fn settle(&mut self, count: u64, is_known: bool) {
+    /// The first changes that are not resolved are, elsewhere. Whether there was room for all.
+    fn settle(&mut self, slot: &ParticipantSlot, now: Now, count: u64, out: &mut Outbox) -> bool {
+        let mut has_room = true;
         for _ in 0..count {
-            let Some((id, number, _)) = self.unresolved.pop_front() else { break };
-            if id.kind() == GROUP {
-                // What stands before it is not delivered here.
-                self.lost_barrier = self.lost_barrier.max(number);
-                self.moved = true;
+            let Some((entry, key)) = self.unresolved.pop_front() else { break };
+            if entry.kind == EntryKind::Barrier {
+                self.lose_barrier(entry.number);
             } else {
-                self.note_resolved(id, number);
-                if let Some(writing) = self.writers.get_mut(&id)
-                    && !is_known
-                {
-                    writing.unknown += 1;
-                }
+                has_room &= self.publish(slot, now, entry, key, out);
             }
         }
+        has_room
+    }
+
+    /// It is not known whether the first changes that are not resolved are.
+    fn give_up(&mut self, count: u64) {
+        for _ in 0..count {
+            let Some((entry, _)) = self.unresolved.pop_front() else { break };
+            if entry.kind == EntryKind::Barrier {
+                self.lose_barrier(entry.number);
+                continue;
+            }
+            let id = entry.writer.entity;
+            self.note_resolved(id, entry.number);
+            if let Some(writing) = self.writers.get_mut(&id) {
+                writing.unknown += 1;
+            }
+        }
+    }
+
+    /// What stands before it is not delivered here.
+    fn lose_barrier(&mut self, number: SequenceNumber) {
+        self.lost_barrier = self.lost_barrier.max(number);
+        self.moved = true;
     }
 }
 

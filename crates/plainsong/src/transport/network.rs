@@ -1,7 +1,7 @@
 //! A network in memory that loses datagrams, for tests of the driver without a socket. Which are lost the
 //! seed alone says.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Condvar, Mutex, Weak};
@@ -32,6 +32,8 @@ struct State {
     /// How many datagrams went from one host to another.
     sent: BTreeMap<(IpAddr, IpAddr), u64>,
     lost: u64,
+    /// Ways on which everything is lost.
+    cut: BTreeSet<(IpAddr, IpAddr)>,
 }
 
 /// One end of a [`Network`].
@@ -74,10 +76,21 @@ impl Network {
 
     /// A host of that number on this network.
     pub(crate) fn host(self: &Arc<Self>, domain: u16, number: u8) -> NetworkHost {
-        let address = Ipv4Addr::new(192, 0, 2, number).into();
+        let address = address(number);
         let host = Arc::new(Host { domain, address, discovery: Inbox::default(), user: Inbox::default() });
         lock(&self.state).hosts.push(Arc::downgrade(&host));
         NetworkHost { network: Arc::clone(self), host }
+    }
+
+    /// From now on everything is lost that one host sends another, or not.
+    pub(crate) fn cut(&self, from: u8, to: u8, is_cut: bool) {
+        let way = (address(from), address(to));
+        let mut state = lock(&self.state);
+        if is_cut {
+            state.cut.insert(way)
+        } else {
+            state.cut.remove(&way)
+        };
     }
 
     /// Datagrams that went from one host to another, and those of them that were lost.
@@ -118,13 +131,18 @@ impl Network {
             let number = state.sent.entry(link).or_default();
             *number += 1;
             // A host hears itself.
-            if link.0 != link.1 && self.loses(link, *number) {
+            let is_lost = self.loses(link, *number) || state.cut.contains(&link);
+            if link.0 != link.1 && is_lost {
                 state.lost += 1;
             } else {
                 inbox.put(from.discovery_locator(), bytes);
             }
         }
     }
+}
+
+fn address(number: u8) -> IpAddr {
+    Ipv4Addr::new(192, 0, 2, number).into()
 }
 
 impl Host {

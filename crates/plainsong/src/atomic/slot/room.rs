@@ -35,7 +35,7 @@ impl GroupSlot {
             }
         }
         if entry.writer.prefix == self.guid.prefix {
-            has_room &= state.resolve(&self.slot, now, entry, out);
+            has_room &= state.resolve(&self.slot, now, &entry, out);
         }
         if !has_room {
             self.wait_for_room(state, now, out);
@@ -43,7 +43,7 @@ impl GroupSlot {
     }
 
     /// Somebody has no room: the member delivers nothing until it has.
-    fn wait_for_room(&self, state: &mut State, now: Now, out: &mut Outbox) {
+    pub(super) fn wait_for_room(&self, state: &mut State, now: Now, out: &mut Outbox) {
         // Who makes room after this offers what waits; who has made some before is offered it here.
         self.has_backlog.store(true, Ordering::SeqCst);
         if !state.offer(&self.slot, now, out) {

@@ -3,7 +3,7 @@
 use plainsong_derive::DdsType;
 use plainsong_proto::guid::{EntityId, GuidPrefix};
 use plainsong_proto::outbox::Outbox;
-use plainsong_proto::qos::{Durability, QosSet};
+use plainsong_proto::qos::{ConsistencyKind, Durability, QosSet};
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::stats::DropReason;
 use plainsong_proto::wire::Heartbeat;
@@ -239,4 +239,37 @@ fn a_participant_tells_of_what_no_transport_reached() {
     let shared = participant.inner.slot().unwrap().shared();
     shared.transport.send(&Batch { out: &out, traffic_class: 0, recuts: false });
     assert_eq!(participant.drops().get(DropReason::Unreachable), 1);
+}
+
+#[test]
+fn readers_with_eventual_consistency_miss_nothing_of_a_member_without_which_the_others_went_on() {
+    let network = Network::new(8, 0);
+    let participants: Vec<_> = (1..=4).map(|number| join(&network, number)).collect();
+    let (members, outside) = participants.split_at(3);
+    let atomic = |qos: QosSet| qos.reliable().keep_all().consistency(ConsistencyKind::Atomic);
+    let writer = writer::<Number>(&members[2], atomic(reliable()));
+    let agreed: Vec<_> = members.iter().map(|it| reader::<Number>(it, atomic(QosSet::reader()))).collect();
+    let eventual = reader::<Number>(&outside[0], QosSet::reader().reliable().keep_all());
+    let has = |count| move |it: &DomainParticipant| it.atomic_groups()[0].members.len() == count;
+    eventually("all are members", || members.iter().all(has(3)));
+    matched(&writer, 4);
+    // The others have what it writes, and it does not hear of that.
+    network.cut(1, 3, true);
+    network.cut(2, 3, true);
+    (0..10).for_each(|value| writer.write(&Number { value }).unwrap());
+    let take = |reader: &DataReader<Number>| {
+        let mut values = Vec::new();
+        eventually("all samples come", || {
+            values.extend(reader.take().unwrap().into_iter().filter_map(|it| it.data).map(|it| it.value));
+            values.len() >= 10
+        });
+        values
+    };
+    assert_eq!(take(&agreed[0]), Vec::from_iter(0..10));
+    eventually("the others go on", || members[..2].iter().all(has(2)));
+    network.cut(1, 3, false);
+    network.cut(2, 3, false);
+    assert_eq!(take(&eventual), Vec::from_iter(0..10));
+    eventually("it is back", || members.iter().all(has(3)));
+    assert_eq!(members[2].atomic_groups()[0].counts.evicted, 1);
 }
