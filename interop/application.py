@@ -103,6 +103,9 @@ class Application:
         """Nothing of it runs any more, and the kernel keeps what it has open."""
         self._process.send_signal(signal.SIGSTOP)
 
+    def go_on(self):
+        self._process.send_signal(signal.SIGCONT)
+
     def is_running(self):
         return self._process.poll() is None
 
@@ -121,6 +124,12 @@ class Application:
     def sizes(self, color=None, topic=None):
         samples = self.samples()
         return [size for t, c, size, _ in samples if color in (None, c) and topic in (None, t)]
+
+    def longest_pause_seconds(self):
+        """Between two lines that show samples."""
+        with self._condition:
+            times = [at for at, text in self.lines if SAMPLE.match(text)]
+        return max((after - at for at, after in zip(times, times[1:])), default=0)
 
     def accesses(self):
         """The samples of each access to its readers that has ended and showed any, as (topic,
@@ -188,12 +197,21 @@ class Scene:
         self._subscriber = subscriber
         self._variant = variant.split()
         self._applications = []
+        self.notes = []
+
+    def note(self, text):
+        """Something that was measured, for the line of the run."""
+        self.notes.append(text)
 
     def publisher(self, options, **environment):
         return self._start("publisher", self._publisher, ["-P", "-w"], options, environment)
 
     def subscriber(self, options, **environment):
         return self._start("subscriber", self._subscriber, ["-S"], options, environment)
+
+    def beside(self, options):
+        """A further subscriber, of the publisher's product."""
+        return self._start("beside", self._publisher, ["-S"], options, {})
 
     def octets_sent(self):
         """What all applications together have put on the wire so far; the namespace is theirs."""

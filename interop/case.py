@@ -11,6 +11,8 @@ from application import Failure
 REPRESENTATIONS = ("-x 1", "-x 2")
 # The ids of policies (RTPS 2.5 §9.6.3, DCPS 1.4 §2.3.3).
 DURABILITY, PRESENTATION, DEADLINE, OWNERSHIP, RELIABILITY, REPRESENTATION = 2, 3, 4, 6, 11, 23
+# Plainsong's own.
+CONSISTENCY = 1025
 COLORS = ["BLUE", "BLUE1", "BLUE2", "BLUE3"]
 # How soon a departure that was announced must be noticed.
 FAREWELL_SECONDS = 3
@@ -18,7 +20,7 @@ FAREWELL_SECONDS = 3
 QUIET_SECONDS = 3
 
 # What cases are about, in the order of the table at the end: the groups of the OMG's tests, and
-# one of ours, for participants that go.
+# two of ours, for participants that go and for a policy of Plainsong.
 GROUPS = (
     "Domain",
     "Topic",
@@ -37,6 +39,7 @@ GROUPS = (
     "CoherentSets",
     "OrderedAccess",
     "Cft",
+    "Consistency",
 )
 CASES = []
 

@@ -55,7 +55,13 @@ NO_OTHER_TYPE = {"subscriber:other_type": "its shapes application knows one type
 LEARNS_NOTHING = {"subscriber:learns_type": "its shapes application knows its type"}
 EXPLAINS_NOTHING = {"publisher:explains": "it does not say why endpoints do not match"}
 NO_TIME_FILTER = {"subscriber:time_filter": "its shapes application has no such option"}
+# CONSISTENCY is a policy of Plainsong: of the others there are readers and writers with EVENTUAL consistency.
+NOT_ATOMIC = {
+    "publisher:atomic_writer": "it has no CONSISTENCY",
+    "subscriber:atomic_reader": "it has no CONSISTENCY",
+}
 CYCLONE_LACKS = {
+    **NOT_ATOMIC,
     **NO_TIME_FILTER,
     **EXPLAINS_NOTHING,
     "subscriber:expression": "Cyclone filters by functions, not by expressions",
@@ -79,6 +85,7 @@ def table(plainsong, peers_directory):
             "fastdds_cpp",
             [peers / "fastdds_cpp"],
             lacks={
+                **NOT_ATOMIC,
                 **NO_TIME_FILTER,
                 **EXPLAINS_NOTHING,
                 **NO_OTHER_TYPE,
@@ -96,7 +103,7 @@ def table(plainsong, peers_directory):
 
 def find(products, name):
     """A product by name, or any executable."""
-    unknown = {"shares_memory": "whether it shares memory is not known"}
+    unknown = {"shares_memory": "whether it shares memory is not known", **NOT_ATOMIC}
     return products.get(name) or Product(os.path.basename(name), name.split(), lacks=unknown)
 
 

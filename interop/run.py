@@ -161,7 +161,8 @@ def run_one(job, options):
     except ValueError:
         answer = {"message": f"the run broke: {errors.strip()[-300:]}", "output": []}
     outcome = "failed" if answer["message"] else "passed"
-    return job, outcome, time.monotonic() - begin, answer["message"], answer["output"]
+    message = answer["message"] or ", ".join(answer.get("notes", []))
+    return job, outcome, time.monotonic() - begin, message, answer["output"]
 
 
 def inside(table, options):
@@ -175,7 +176,7 @@ def inside(table, options):
         message = "; ".join([str(failure), *scene.crashes()])
     finally:
         scene.end()
-    print(json.dumps({"message": message, "output": scene.output()}))
+    print(json.dumps({"message": message, "notes": scene.notes, "output": scene.output()}))
     return 0
 
 

@@ -87,6 +87,7 @@ impl<'a> Application<'a> {
             participant.on_mismatch(|event| report::mismatch(&event));
             participant.on_undecodable(|samples| say!("{samples}"));
             participant.on_unresponsive(|participant| say!("{participant}"));
+            participant.on_atomic_event(|topic, event| say!("group of topic '{topic}': {event:?}"));
         }
         let topics = options
             .topics()
