@@ -8,6 +8,7 @@ mod perf;
 mod shape_type;
 mod shapes;
 mod stop;
+mod witness;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,8 @@ enum Command {
     Demo(demo::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(Box<shapes::Options>),
+    /// Vote in the groups of ATOMIC topics, as a member of none.
+    Witness(witness::Options),
     /// The laboratory: measure this product and others, and report it.
     Perf(perf::Options),
 }
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
         Command::Shapes(options) => shapes::run(&options),
+        Command::Witness(options) => witness::run(&options),
         Command::Perf(options) => perf::run(&options),
     }
 }

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use crate::base::config::ConfigError;
 use crate::base::large_stack::NoStack;
+use crate::base::store_error::StoreError;
 use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.
@@ -36,6 +37,9 @@ pub enum Error {
     /// QoS profiles cannot be used.
     #[error(transparent)]
     QosProfile(#[from] QosProviderError),
+    /// What a participant keeps of ATOMIC topics on its disk cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// An argument is outside of what the operation accepts.
     #[error(transparent)]
     BadParameter(#[from] BadParameter),
@@ -184,6 +188,12 @@ pub enum BadParameter {
         /// The last there is.
         max: u16,
     },
+    /// The voters of ATOMIC topics, or the one that the participant is to be, cannot be used.
+    #[error("the voters of ATOMIC topics: {reason}")]
+    Voters {
+        /// What is wrong with them.
+        reason: String,
+    },
     /// A name is empty or too long.
     #[error("the name of a {what} has 1 to {max} octets, not {octets}")]
     Name {
@@ -316,6 +326,22 @@ impl BadParameter {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PreconditionNotMet {
+    /// Only a voter with a name votes in groups of which it is no member.
+    #[error("the participant has no name as a voter: set PLAINSONG_VOTERS and PLAINSONG_VOTER")]
+    NoVoter,
+    /// A witness votes in no more groups.
+    #[error(
+        "it votes in {max} groups, or has files of so many: let it vote in more, or remove files of groups that never come back"
+    )]
+    TooManyGroups {
+        /// In so many.
+        max: usize,
+    },
+    /// Something must outlive the participant, and it has no place for it.
+    #[error(
+        "the participant has to keep something on a disk: set PLAINSONG_STATE_DIRECTORY, or Config::state_directory"
+    )]
+    NoStateDirectory,
     /// The entity has EVENTUAL consistency, and so no group.
     #[error("{entity} has CONSISTENCY EVENTUAL: there is no agreed order to wait for")]
     Eventual {

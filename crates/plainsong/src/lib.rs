@@ -97,6 +97,7 @@ mod transport;
 pub mod types;
 pub mod undecodable;
 pub mod unresponsive;
+pub mod witness;
 pub mod write_options;
 
 pub use base::config;

@@ -17,7 +17,7 @@ use plainsong_proto::time::Time;
 use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::at_fork;
-use crate::atomic::{AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent};
+use crate::atomic::{AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent, Opening, Storage, Voting};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
@@ -78,6 +78,10 @@ pub(crate) struct ParticipantInner {
     builtin: Mutex<Weak<Builtin>>,
     /// Groups of topics with CONSISTENCY ATOMIC.
     atomic_groups: Mutex<BTreeMap<Name, Arc<GroupSlot>>>,
+    /// Who votes in them.
+    pub(crate) voting: Voting,
+    /// What outlives the participant; dropped with it, after its groups.
+    storage: Mutex<Option<Arc<Storage>>>,
     next_entity_key: AtomicU32,
     /// Some writer is MANUAL_BY_PARTICIPANT: every write asserts the participant.
     has_manual_writers: AtomicBool,
@@ -172,6 +176,7 @@ impl DomainParticipantFactory {
         name: &str,
         qos: QosSet,
     ) -> Result<DomainParticipant> {
+        let voting = Voting::of(&self.config)?;
         let inner = Arc::new(ParticipantInner {
             domain_id: domain.domain_id(),
             guid_prefix: clock::fresh_guid_prefix(),
@@ -188,6 +193,8 @@ impl DomainParticipantFactory {
             defaults: Mutex::default(),
             builtin: Mutex::default(),
             atomic_groups: Mutex::default(),
+            voting,
+            storage: Mutex::default(),
             next_entity_key: AtomicU32::new(1),
             has_manual_writers: AtomicBool::new(false),
         });
@@ -388,7 +395,13 @@ impl DomainParticipant {
     #[must_use]
     pub fn atomic_groups(&self) -> Vec<AtomicGroup> {
         let groups: Vec<_> = lock(&self.inner.atomic_groups).values().cloned().collect();
-        groups.iter().map(|group| group.look()).collect()
+        let mut known: Vec<AtomicGroup> = groups.iter().map(|group| group.look()).collect();
+        if let Ok(slot) = self.inner.slot() {
+            slot.look(|control| {
+                known.iter_mut().zip(&groups).for_each(|(known, group)| group.add_strangers(control, known));
+            });
+        }
+        known
     }
 
     /// Asserts the liveliness of all its MANUAL_BY_PARTICIPANT writers.
@@ -548,13 +561,60 @@ impl ParticipantInner {
         if let Some(known) = groups.get(&name) {
             return Ok(Arc::clone(known));
         }
-        let limits = (self.config.writer_limits(), self.config.reader_limits());
-        let group = GroupSlot::open(name.clone(), slot, || self.next_entity_key(), limits);
+        let group = self.open_group(name.clone(), slot, false)?;
         groups.insert(name, Arc::clone(&group));
         drop(groups);
         self.router.add_group(&group);
         group.announce().map_err(OutOfResources::from)?;
         Ok(group)
+    }
+
+    /// Votes in a group of others.
+    pub(crate) fn witness_group(&self, name: Name, groups_max: usize) -> Result<()> {
+        let slot = self.slot()?;
+        let mut groups = lock(&self.atomic_groups);
+        if groups.len() >= groups_max || !self.storage()?.has_room_for(&name, groups_max)? {
+            return Err(PreconditionNotMet::TooManyGroups { max: groups_max }.into());
+        }
+        let group = self.open_group(name.clone(), slot, true)?;
+        groups.insert(name, Arc::clone(&group));
+        drop(groups);
+        self.router.add_group(&group);
+        group.announce().map_err(OutOfResources::from)?;
+        Ok(())
+    }
+
+    /// All groups in which it is or votes.
+    pub(crate) fn groups_there(&self) -> Vec<(Name, Arc<GroupSlot>)> {
+        lock(&self.atomic_groups).iter().map(|(name, group)| (name.clone(), Arc::clone(group))).collect()
+    }
+
+    fn open_group(
+        &self,
+        name: Name,
+        slot: &Arc<ParticipantSlot>,
+        is_witness: bool,
+    ) -> Result<Arc<GroupSlot>> {
+        let storage = if self.voting.own().is_some() { Some(self.storage()?) } else { None };
+        let opening = Opening {
+            name,
+            voting: &self.voting,
+            storage: storage.as_deref(),
+            is_witness,
+            limits: (self.config.writer_limits(), self.config.reader_limits()),
+        };
+        Ok(GroupSlot::open(&opening, slot, || self.next_entity_key())?)
+    }
+
+    /// Where it keeps what must outlive it: opened when it first does.
+    pub(crate) fn storage(&self) -> Result<Arc<Storage>> {
+        let mut storage = lock(&self.storage);
+        if let Some(storage) = &*storage {
+            return Ok(Arc::clone(storage));
+        }
+        let directory = self.config.state_directory.as_deref().ok_or(PreconditionNotMet::NoStateDirectory)?;
+        let opened = Arc::new(Storage::open(directory, self.domain_id)?);
+        Ok(Arc::clone(storage.insert(opened)))
     }
 
     /// The last endpoint that used a group is gone.
@@ -649,6 +709,7 @@ impl ParticipantInner {
         if let Some(slot) = self.slot.get() {
             let groups = std::mem::take(&mut *lock(&self.atomic_groups));
             groups.values().for_each(|group| group.leave());
+            drop(lock(&self.storage).take());
             trace::participant_deleted(self.guid_prefix.participant());
             self.domain.remove_participant(slot);
         }

@@ -21,6 +21,7 @@ use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterConfig, Writ
 
 use super::dropped::AtomicDrop;
 use super::name::Name;
+use super::voting::{LANE, MESSAGES, Voting};
 use crate::runtime::{ParticipantSlot, ReaderSlot, WriterSlot};
 
 /// Kinds of entities, without keys (RTPS 2.5 Table 9.1), of a vendor's own.
@@ -35,7 +36,7 @@ pub(super) const NO_KEY: Key = Key { hash: InstanceHandle::NIL, fingerprint: Non
 pub(super) struct Channel {
     pub(super) writer: Arc<WriterSlot>,
     pub(super) reader: Arc<ReaderSlot>,
-    type_name: &'static str,
+    type_name: String,
 }
 
 impl Channel {
@@ -43,11 +44,13 @@ impl Channel {
         prefix: GuidPrefix,
         next_key: impl FnMut() -> u32,
         limits: (WriterLimits, ReaderLimits),
+        voting: &Voting,
     ) -> Self {
         // What a member writes is limited by the group; what everybody has is forgotten as that says.
         let history = History { kind: HistoryKind::KeepLast, depth: i32::MAX };
         let qos = QosSet::writer().durability(Durability::TransientLocal);
-        Self::new(prefix, next_key, limits, "plainsong.atomic.Lane", QosSet { history, ..qos })
+        let type_name = voting.type_name(LANE);
+        Self::new(prefix, next_key, limits, type_name, QosSet { history, ..qos })
     }
 
     pub(super) fn messages(
@@ -55,17 +58,18 @@ impl Channel {
         next_key: impl FnMut() -> u32,
         limits: (WriterLimits, ReaderLimits),
         messages_max: i32,
+        voting: &Voting,
     ) -> Self {
         let history = History { kind: HistoryKind::KeepLast, depth: messages_max };
         let qos = QosSet { history, ..QosSet::writer().best_effort() };
-        Self::new(prefix, next_key, limits, "plainsong.atomic.Messages", qos)
+        Self::new(prefix, next_key, limits, voting.type_name(MESSAGES), qos)
     }
 
     fn new(
         prefix: GuidPrefix,
         mut next_key: impl FnMut() -> u32,
         (limits, reader_limits): (WriterLimits, ReaderLimits),
-        type_name: &'static str,
+        type_name: String,
         qos: QosSet,
     ) -> Self {
         let guid = prefix.entity(EntityId::with_kind(next_key(), WRITER));
@@ -91,7 +95,7 @@ impl Channel {
         let endpoint = |guid, qos| LocalEndpoint {
             guid,
             topic: name.of_endpoints(),
-            type_name: self.type_name.to_owned(),
+            type_name: self.type_name.clone(),
             keyed: false,
             qos,
             group: EntityId::UNKNOWN,
@@ -199,19 +203,29 @@ const TO_MEMBER: u8 = 1;
 const TO_VOTER: u8 = 2;
 const PADDING_SHIFT: u32 = 4;
 
-/// The message of a sample, if it is for this member.
+/// Who takes messages of a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Addressee {
+    pub(super) member: Option<MemberId>,
+    pub(super) voter: Option<VoterId>,
+    /// Voters have names, which say nothing of their participants.
+    pub(super) has_named_voters: bool,
+}
+
+/// The message of a sample, if it is for this member or voter.
 ///
 /// # Errors
 /// It is none, or not from whom it says.
 pub(super) fn message(
     sample: &CachedSample,
     from: GuidPrefix,
-    own: MemberId,
+    own: Addressee,
 ) -> Result<Option<Message<Entry>>, AtomicDrop> {
     let (first, octets) = unpad(sample.payload.as_slice()).ok_or(AtomicDrop::Undecodable)?;
     let Some(octets) = addressed(first, octets, own).ok_or(AtomicDrop::Undecodable)? else { return Ok(None) };
     let message = codec::decode::<Entry>(octets).map_err(|_| AtomicDrop::Undecodable)?;
-    let is_its_own = sender(&message).is_none_or(|sender| sender == from.0);
+    let is_named = own.has_named_voters && matches!(message, Message::Decider { .. });
+    let is_its_own = is_named || sender(&message).is_none_or(|sender| sender == from.0);
     if is_its_own { Ok(Some(message)) } else { Err(AtomicDrop::Foreign) }
 }
 
@@ -222,18 +236,18 @@ fn unpad(octets: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 /// The octets of a message, `Some(None)` of one for somebody else.
-fn addressed(first: u8, rest: &[u8], own: MemberId) -> Option<Option<&[u8]>> {
+fn addressed(first: u8, rest: &[u8], own: Addressee) -> Option<Option<&[u8]>> {
     Some(match first {
         TO_ALL => Some(rest),
         TO_MEMBER => {
             let (prefix, rest) = rest.split_first_chunk()?;
             let (nonce, rest) = rest.split_first_chunk()?;
             let to = MemberId { prefix: GuidPrefix(*prefix), nonce: u64::from_le_bytes(*nonce) };
-            (to == own).then_some(rest)
+            (Some(to) == own.member).then_some(rest)
         }
         TO_VOTER => {
             let (id, rest) = rest.split_first_chunk()?;
-            (VoterId(*id) == own.voter()).then_some(rest)
+            (Some(VoterId(*id)) == own.voter).then_some(rest)
         }
         _ => return None,
     })

@@ -8,15 +8,17 @@
 //!
 //! A member that fails is excluded: the others stop, agree on what of the samples on their way counts, and go
 //! on. That takes a majority of the voters: of two members the first votes, of three or four the first three,
-//! of more the first five. Without it nothing is delivered, and writing waits.
+//! of more the first five; or those vote that [`Config::voters`](crate::config::Config::voters) names, among
+//! them perhaps a [witness](crate::witness). Without it nothing is delivered, and writing waits.
 
 mod dropped;
 mod lane;
 mod local;
 mod name;
+mod opening;
 mod slot;
-#[allow(dead_code, unused_imports, reason = "groups keep nothing yet")]
 mod storage;
+mod voting;
 
 use std::fmt;
 
@@ -29,8 +31,12 @@ pub use plainsong_proto::atomic::Status as AtomicEvent;
 pub use dropped::AtomicDrop;
 
 pub(crate) use name::Name;
+pub(crate) use opening::Opening;
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
-pub use storage::StoreError;
+pub(crate) use storage::Storage;
+pub(crate) use voting::Voting;
+
+pub use crate::base::store_error::StoreError;
 
 /// What a participant is in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +99,25 @@ pub struct AtomicGroup {
     pub counts: AtomicCounts,
     /// What this member dropped, and why.
     pub drops: Vec<(AtomicDrop, u64)>,
+    /// Who votes; nobody of a name where the members do.
+    pub voters: Vec<String>,
+    /// As which of them this participant votes.
+    pub voter: Option<String>,
+    /// Why this participant keeps nothing on its disk any more, and votes no more.
+    pub store_error: Option<String>,
+    /// Participants with the topic that are not of this group because other voters are set for them.
+    pub strangers: Vec<AtomicStranger>,
+}
+
+/// A participant with the topic of a group for which other voters are set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct AtomicStranger {
+    /// The participant.
+    pub participant: Guid,
+    /// Its voters, separated by commas; empty where its members vote.
+    pub voters: String,
 }
 
 /// How often something happened to a member of a group.
@@ -139,6 +164,9 @@ impl fmt::Display for AtomicGroup {
         if self.is_suspended {
             f.write_str(", suspended: no majority of voters is reached")?;
         }
+        if let Some(error) = &self.store_error {
+            write!(f, ", votes no more: {error}")?;
+        }
         let newest = self.members.iter().map(|it| it.position).max().unwrap_or(0);
         for member in &self.members {
             let lag = newest - member.position;
@@ -164,6 +192,11 @@ impl fmt::Display for AtomicGroup {
         }
         for (why, count) in &self.drops {
             write!(f, "\n  dropped: {count}, {why}")?;
+        }
+        for stranger in &self.strangers {
+            let voters = if stranger.voters.is_empty() { "the members vote" } else { &stranger.voters };
+            let who = stranger.participant;
+            write!(f, "\n  {who} is not of this group, since its voters are others: {voters}")?;
         }
         Ok(())
     }

@@ -23,8 +23,20 @@ impl Name {
         Self { topic: topic.to_owned(), partition: partition.to_owned(), hash }
     }
 
+    /// The group of endpoints that have such a topic, of which nothing else is known.
+    pub(crate) fn of_hash(hash: u128) -> Self {
+        Self { topic: format!("{ENDPOINTS}{hash:032x}"), partition: String::new(), hash }
+    }
+
+    /// The group of endpoints with this topic.
+    pub(super) fn hash_in(topic: &str) -> Option<u128> {
+        let digits = topic.strip_prefix(ENDPOINTS)?;
+        let is_hash = digits.len() == 32 && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+        u128::from_str_radix(digits, 16).ok().filter(|_| is_hash)
+    }
+
     /// What stands for both in names of files and endpoints.
-    pub(super) const fn hash(&self) -> u128 {
+    pub(crate) const fn hash(&self) -> u128 {
         self.hash
     }
 

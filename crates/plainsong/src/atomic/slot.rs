@@ -6,30 +6,32 @@
 
 mod room;
 mod taking;
+mod voting;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use plainsong_proto::atomic::entry::{Entry, EntryKind, Head};
-use plainsong_proto::atomic::{
-    Action, Config, Group, GroupLimits, MemberId, Phase, Refused, Status, member, view::Voters,
-};
+use plainsong_proto::atomic::{Action, Group, GroupLimits, Phase, Refused, Status, member, storage};
 use plainsong_proto::discovery::DiscoveryError;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::Key;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::{NewPayload, Payload, PayloadPool};
-use plainsong_proto::reader::{CachedSamples, ReaderLimits};
+use plainsong_proto::reader::CachedSamples;
 use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::{Duration, Now, Time};
-use plainsong_proto::writer::{ChangeKind, WriteError, Writer, WriterLimits};
+use plainsong_proto::writer::{ChangeKind, WriteError, Writer};
 
 use super::dropped::Dropped;
 use super::lane::{self, Channel, GROUP};
 use super::local::{Attached, Writing, kind_of};
 use super::name::Name;
+use super::opening::{Opened, Opening};
+use super::storage::{Committer, StoreError};
+use super::voting::Voting;
 use super::{AtomicCounts, AtomicDrop, AtomicEvent, AtomicGroup, AtomicMember};
 use crate::base::clock;
 use crate::base::locks::lock;
@@ -38,8 +40,6 @@ use crate::runtime::deadline::Deadline;
 use crate::runtime::notify::Notify;
 use crate::runtime::{ParticipantSlot, Rank, ReaderSlot, dispatch};
 
-/// Members that differ in this do not understand one another.
-const FORM: u64 = 1;
 /// Events that wait to be told.
 const EVENTS_MAX: usize = 64;
 
@@ -63,6 +63,8 @@ pub(crate) struct GroupSlot {
     leave_within: Duration,
     linger: Duration,
     deadline: Deadline,
+    voting: Voting,
+    is_witness: bool,
     state: std::sync::Mutex<State>,
 }
 
@@ -88,6 +90,10 @@ struct State {
     events: Vec<AtomicEvent>,
     moved: bool,
     is_ended: bool,
+    /// What makes durable what the group keeps.
+    committer: Option<Committer<storage::Change<Entry>>>,
+    /// Nothing is kept any more.
+    store_error: Option<StoreError>,
 }
 
 /// A reader of this participant.
@@ -121,37 +127,24 @@ pub(crate) enum NotWritten {
 
 impl GroupSlot {
     /// Begins to join.
+    ///
+    /// # Errors
+    /// What is kept of it cannot be read.
     pub(crate) fn open(
-        name: Name,
+        opening: &Opening<'_>,
         slot: &Arc<ParticipantSlot>,
         mut next_key: impl FnMut() -> u32,
-        limits: (WriterLimits, ReaderLimits),
-    ) -> Arc<Self> {
-        let now = clock::now();
+    ) -> std::result::Result<Arc<Self>, StoreError> {
         let prefix = slot.prefix;
         let bounds = GroupLimits::default();
-        let config = Config {
-            digest: FORM,
-            lease: bounds.lease,
-            stuck: bounds.stuck,
-            slow: Duration::INFINITE,
-            window_entries: bounds.window_entries,
-            window_octets: bounds.window_bytes,
-            keeps_history: true,
-            history_entries_max: bounds.history_entries_max,
-            storage: plainsong_proto::atomic::Storage::None,
-            voters: Voters::Members,
-            bootstrap_after: Some(bounds.bootstrap_after),
-            // The group that was made first goes on.
-            instance: now.wall.0.cast_unsigned() & !0xffff | clock::seed() & 0xffff,
-        };
-        let id = MemberId { prefix, nonce: clock::seed() };
-        Arc::new(Self {
-            name,
+        let Opened { group, store } = opening.open(prefix, clock::now())?;
+        let (voting, limits) = (opening.voting, &opening.limits);
+        Ok(Arc::new_cyclic(|weak: &Weak<Self>| Self {
+            name: opening.name.clone(),
             guid: prefix.entity(EntityId::with_kind(next_key(), GROUP)),
             slot: Arc::clone(slot),
-            lane: Channel::lane(prefix, &mut next_key, limits.clone()),
-            messages: Channel::messages(prefix, &mut next_key, limits, bounds.messages_max),
+            lane: Channel::lane(prefix, &mut next_key, limits.clone(), voting),
+            messages: Channel::messages(prefix, &mut next_key, limits.clone(), bounds.messages_max, voting),
             leave_within: bounds.leave_within,
             linger: bounds.linger,
             pool: PayloadPool::new(),
@@ -159,8 +152,10 @@ impl GroupSlot {
             has_backlog: AtomicBool::new(false),
             has_events: AtomicBool::new(false),
             deadline: Deadline::default(),
+            voting: voting.clone(),
+            is_witness: opening.is_witness,
             state: std::sync::Mutex::new(State {
-                group: Group::new(config, id, now.mono),
+                group,
                 readers: Vec::new(),
                 writers: BTreeMap::new(),
                 unresolved: VecDeque::new(),
@@ -175,8 +170,10 @@ impl GroupSlot {
                 events: Vec::new(),
                 moved: false,
                 is_ended: false,
+                committer: opening.committer(store, voting::on_durable(Weak::clone(weak))),
+                store_error: None,
             }),
-        })
+        }))
     }
 
     /// Those of its endpoints for which events come.
@@ -187,7 +184,10 @@ impl GroupSlot {
     /// Others find it from now on.
     pub(crate) fn announce(&self) -> std::result::Result<(), DiscoveryError> {
         self.messages.announce(&self.slot, &self.name)?;
-        self.lane.announce(&self.slot, &self.name)?;
+        // A witness takes no entries, and would hold the others up if it were sent any.
+        if !self.is_witness {
+            self.lane.announce(&self.slot, &self.name)?;
+        }
         dispatch::with_outbox(|out| {
             self.run(out, |_, _, _| ());
             self.slot.report(out);
@@ -273,7 +273,12 @@ impl GroupSlot {
                 }
                 Action::Unknown(count) => state.give_up(count),
                 Action::Missed(count) => self.lose(state, now, count, out),
-                Action::State(..) | Action::Store(..) => {}
+                Action::Store(number, change) => {
+                    if let Some(committer) = &state.committer {
+                        committer.push(number, change);
+                    }
+                }
+                Action::State(..) => {}
                 Action::Status(status) => self.note(state, status),
             }
         }
@@ -471,12 +476,18 @@ impl GroupSlot {
             }
         }
         let lingers = clock::deadline(self.linger);
-        while self.progress.wait(self.progress.epoch(), lingers) {}
-        {
+        while !self.is_witness && self.progress.wait(self.progress.epoch(), lingers) {}
+        let committer = {
             let _rank = Rank::Group.hold();
-            lock(&self.state).is_ended = true;
+            let mut state = lock(&self.state);
+            state.is_ended = true;
+            state.committer.take()
+        };
+        // Waits for what is being written.
+        drop(committer);
+        if !self.is_witness {
+            self.lane.withdraw(&self.slot);
         }
-        self.lane.withdraw(&self.slot);
         self.messages.withdraw(&self.slot);
         self.slot.shared().timer.remove(self.guid);
     }
@@ -523,6 +534,10 @@ impl GroupSlot {
             is_suspended: known.as_ref().is_some_and(|(known, _)| known.is_suspended),
             waiting: state.longest_backlog(),
             counts: state.counts,
+            voters: self.voting.names().to_vec(),
+            voter: self.voting.own().map(ToOwned::to_owned),
+            store_error: state.store_error.as_ref().map(ToString::to_string),
+            strangers: Vec::new(),
             drops: state.dropped.list(state.group.undecodable()),
         }
     }

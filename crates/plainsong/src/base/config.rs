@@ -479,9 +479,12 @@ fn list<T>(text: &str, item: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
 }
 
 fn voter_name(text: &str) -> Option<String> {
+    is_voter_name(text).then(|| text.to_owned())
+}
+
+pub(crate) fn is_voter_name(text: &str) -> bool {
     let is_name = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_');
-    let fits = (1..=VOTER_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_name);
-    fits.then(|| text.to_owned())
+    (1..=VOTER_NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_name)
 }
 
 /// By how a test that kills processes has the stores of their groups lose what was not synced.

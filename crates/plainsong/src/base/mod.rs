@@ -7,5 +7,6 @@ pub(crate) mod large_stack;
 mod limits;
 pub(crate) mod locks;
 pub(crate) mod process;
+pub(crate) mod store_error;
 pub(crate) mod sync;
 pub(crate) mod trace;

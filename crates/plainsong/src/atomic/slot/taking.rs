@@ -1,7 +1,7 @@
 //! What comes from the other members.
 
 use plainsong_proto::atomic::entry::{Entry, HEAD_BYTES, Head};
-use plainsong_proto::atomic::{EntryHeader, MEMBERS_MAX, MemberId, member};
+use plainsong_proto::atomic::{EntryHeader, MEMBERS_MAX, MemberId};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
@@ -33,7 +33,7 @@ impl GroupSlot {
         self.messages.take(&self.slot, now, &mut samples, out);
         for sample in samples.iter().filter(|sample| sample.info.valid_data) {
             let from = Guid::from(sample.info.publication_handle).prefix;
-            let Some(own) = state.group.member().map(member::Member::id) else { continue };
+            let own = self.addressee(state);
             if from == self.guid.prefix {
                 continue;
             }

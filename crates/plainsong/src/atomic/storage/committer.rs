@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use super::{Batch, Store, StoreError};
@@ -50,12 +50,17 @@ struct Shared {
 struct Turns {
     /// Those for whom something waits.
     queues: VecDeque<Arc<dyn Work>>,
+    /// Whose stores are open.
+    open: Vec<Weak<dyn Work>>,
     is_ended: bool,
 }
 
 trait Work: Send + Sync {
     /// Makes some of what waits durable; whether more waits.
     fn commit_some(&self) -> bool;
+
+    /// Closes the store: somebody else may open it.
+    fn close(&self);
 }
 
 struct Queue<C> {
@@ -76,7 +81,8 @@ struct Waiting<C> {
 
 /// What the thread alone has.
 struct Own<C> {
-    store: Box<dyn Store>,
+    /// `None` once it is closed.
+    store: Option<Box<dyn Store>>,
     taken: VecDeque<(u64, C)>,
     batch: Batch,
 }
@@ -99,10 +105,25 @@ impl StoreThread {
         on_durable: impl Fn(Result<u64, StoreError>) + Send + Sync + 'static,
     ) -> Committer<C> {
         let waiting = Waiting { changes: VecDeque::new(), is_scheduled: false, has_failed: false };
-        let own = Own { store, taken: VecDeque::new(), batch: Batch::new() };
+        let own = Own { store: Some(store), taken: VecDeque::new(), batch: Batch::new() };
         let (waiting, own) = (Mutex::new(waiting), Mutex::new(own));
         let queue = Arc::new(Queue { waiting, own, on_durable: Box::new(on_durable) });
+        let work: Arc<dyn Work> = Arc::clone(&queue) as _;
+        {
+            let mut turns = lock(&self.shared.state);
+            turns.open.retain(|it| it.strong_count() > 0);
+            turns.open.push(Arc::downgrade(&work));
+        }
         Committer { queue, shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<C> Drop for Committer<C> {
+    /// Nobody is told of what is not durable yet, so that nothing rests on it.
+    fn drop(&mut self) {
+        let mut own = lock(&self.queue.own);
+        own.store = None;
+        own.taken.clear();
     }
 }
 
@@ -138,6 +159,9 @@ impl Shared {
                     turns.queues.push_back(queue);
                 }
             } else if turns.is_ended {
+                let open = std::mem::take(&mut turns.open);
+                drop(turns);
+                open.iter().filter_map(Weak::upgrade).for_each(|queue| queue.close());
                 return;
             } else {
                 turns = self.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
@@ -155,6 +179,7 @@ impl<C: Stage> Work for Queue<C> {
             taken.append(&mut waiting.changes);
             waiting.is_scheduled = !taken.is_empty();
         }
+        let Some(store) = store else { return false };
         let Some(last) = stage(taken, batch) else { return false };
         let committed = store.commit(batch);
         batch.clear();
@@ -168,6 +193,10 @@ impl<C: Stage> Work for Queue<C> {
         drop(own);
         (self.on_durable)(committed.map(|()| last));
         !is_failed
+    }
+
+    fn close(&self) {
+        lock(&self.own).store = None;
     }
 }
 

@@ -11,6 +11,8 @@ use crate::atomic::name::Name;
 /// So much of a topic's name is in the name of a file: whoever looks at them finds it.
 const SHOWN_CHARS_MAX: usize = 80;
 const EXTENSION: &str = "redb";
+/// Of a file without octets, which says that there are votes.
+const VOTED: &str = "voted";
 const LOCK: &str = "lock";
 
 /// The folder of one participant. No other participant has it as long as this lives.
@@ -47,8 +49,32 @@ impl StateDirectory {
     }
 
     /// What is kept of a group: nothing when there is no file yet.
+    #[cfg(test)]
     pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(FileStore::open(&self.file_of(name)?)?))
+    }
+
+    /// What is kept of a group by one of its voters. A voter that has lost its votes might vote otherwise
+    /// than before: it does not begin anew.
+    pub(crate) fn store_of_voter(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
+        let file = self.file_of(name)?;
+        let mark = self.folder.join(format!("{:032x}.{VOTED}", name.hash()));
+        if mark.exists() && !file.exists() {
+            return Err(StoreError::damaged(&file, "it is missing, and this voter has voted before"));
+        }
+        let store = FileStore::open(&file)?;
+        let marked = File::create(&mark).and_then(|_| sync_directory_of(&mark));
+        marked.map_err(|error| StoreError::of_open(&mark, error))?;
+        Ok(Box::new(store))
+    }
+
+    /// Whether there are fewer files than this, or the one of the group.
+    pub(crate) fn has_room_for(&self, name: &Name, files_max: usize) -> Result<bool, StoreError> {
+        let of_open = |error| StoreError::of_open(&self.folder, error);
+        let entries = fs::read_dir(&self.folder).map_err(of_open)?;
+        let is_store = |it: &fs::DirEntry| it.path().extension().is_some_and(|it| it == EXTENSION);
+        let files = entries.filter_map(Result::ok).filter(is_store).count();
+        Ok(files < files_max || self.file_of(name)?.exists())
     }
 
     /// The file of a group. Its hash names the group; what stands before it is for who reads it. A witness,

@@ -86,6 +86,10 @@ impl FileStore {
 }
 
 impl Store for FileStore {
+    fn file(&self) -> &Path {
+        &self.file
+    }
+
     fn read(&self, each: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         let file = &self.file;
         if let Some(error) = &self.failed {

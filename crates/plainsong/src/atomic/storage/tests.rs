@@ -294,6 +294,10 @@ struct Seen {
 }
 
 impl Store for Slow {
+    fn file(&self) -> &Path {
+        Path::new(FILE)
+    }
+
     fn read(&self, _: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), StoreError> {
         Ok(())
     }
@@ -329,6 +333,7 @@ fn what_waits_is_made_durable_together_within_limits_and_in_order() {
     slow.0.1.notify_all();
     // At the end everything is done.
     drop(thread);
+    drop(committer);
     let told: Vec<u64> = told.try_iter().collect();
     assert_eq!(told.last(), Some(&603));
     assert!(told.is_sorted() && told.len() < 9, "{told:?}");

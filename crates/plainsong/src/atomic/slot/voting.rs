@@ -1,0 +1,61 @@
+//! Voters with names: to whom messages go, and what is kept of their votes.
+
+use std::sync::Weak;
+
+use plainsong_proto::atomic::{MemberId, member};
+use plainsong_proto::discovery::Participant;
+
+use super::{GroupSlot, State};
+use crate::atomic::lane::Addressee;
+use crate::atomic::storage::StoreError;
+use crate::atomic::voting::{MESSAGES, Voting};
+use crate::atomic::{AtomicGroup, AtomicStranger};
+use crate::runtime::dispatch;
+
+impl GroupSlot {
+    /// It votes, and is no member.
+    pub(crate) const fn is_witness(&self) -> bool {
+        self.is_witness
+    }
+
+    pub(super) fn addressee(&self, state: &State) -> Addressee {
+        let member = state.group.member().map(member::Member::id);
+        let has_named_voters = !self.voting.names().is_empty();
+        let of_member = member.filter(|_| !has_named_voters).map(MemberId::voter);
+        Addressee { member, voter: self.voting.own_id().or(of_member), has_named_voters }
+    }
+
+    /// What is kept is durable up to a change; or nothing is any more.
+    fn durable(&self, through: Result<u64, StoreError>) {
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, _| match through {
+                Ok(through) => state.group.on_stored(now.mono, through),
+                Err(error) => {
+                    state.store_error = Some(error);
+                    state.moved = true;
+                }
+            });
+            self.slot.report(out);
+        });
+    }
+
+    /// Notes whose endpoints of the same topic do not match because other voters are set for them.
+    pub(crate) fn add_strangers(&self, control: &Participant, group: &mut AtomicGroup) {
+        let reader = self.messages.reader.guid;
+        for (writer, _, _) in control.mismatched_pairs().filter(|(_, it, _)| *it == reader) {
+            let endpoint = control.endpoint(writer);
+            if let Some(voters) = endpoint.and_then(|it| Voting::names_in(it.type_name, MESSAGES)) {
+                group.strangers.push(AtomicStranger { participant: writer.prefix.participant(), voters });
+            }
+        }
+    }
+}
+
+/// What the thread that keeps things calls.
+pub(super) fn on_durable(group: Weak<GroupSlot>) -> impl Fn(Result<u64, StoreError>) + Send + Sync {
+    move |through| {
+        if let Some(group) = group.upgrade() {
+            group.durable(through);
+        }
+    }
+}
