@@ -21,6 +21,8 @@ struct Counts {
     cells: u64,
     writes: u64,
     resolved: u64,
+    /// Nobody could tell whether they were delivered.
+    unknown: u64,
     reads: u64,
     faults: u64,
     violations: u64,
@@ -36,6 +38,7 @@ impl Counts {
         self.cells += other.cells;
         self.writes += other.writes;
         self.resolved += other.resolved;
+        self.unknown += other.unknown;
         self.reads += other.reads;
         self.faults += other.faults;
         self.violations += other.violations;
@@ -48,11 +51,12 @@ impl Counts {
     /// A line under the heading of the page.
     fn line(&self, name: &str) -> String {
         format!(
-            "{name:<10} {:>5} {:>7} {:>8} {:>8} {:>9} {:>9} {:>9} {:>8.2} {:>8.2} {:>10}",
+            "{name:<10} {:>5} {:>7} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>8.2} {:>8.2} {:>10}",
             self.cells,
             self.faults,
             self.writes,
             self.resolved,
+            self.unknown,
             self.reads,
             self.frames,
             self.lost_frames,
@@ -97,11 +101,12 @@ impl Summary {
         self.by_nemesis.entry(name(&cell.nemesis)).or_default().add(&counts);
         let verdict = if all == 0 { "ok    " } else { "FAILED" };
         println!(
-            "{verdict} {cell} --seed {seed}: {} faults, {} writes of which {} resolved, {} read; healed in {:.2} s, \
+            "{verdict} {cell} --seed {seed}: {} faults, {} writes of which {} resolved and {} unknown, {} read; healed in {:.2} s, \
              without a resolved write {:.2} s, {all} violations",
             counts.faults,
             counts.writes,
             counts.resolved,
+            counts.unknown,
             counts.reads,
             counts.healed.as_secs_f64(),
             counts.outage.as_secs_f64()
@@ -117,12 +122,13 @@ impl Summary {
         let consistency = name(&common.consistency);
         println!("\nnemesis: {consistency}, seed {seed}, {:.1} minutes", took.as_secs_f64() / 60.0);
         println!(
-            "{:<10} {:>5} {:>7} {:>8} {:>8} {:>9} {:>9} {:>9} {:>8} {:>8} {:>10}",
+            "{:<10} {:>5} {:>7} {:>8} {:>7} {:>8} {:>9} {:>9} {:>9} {:>8} {:>8} {:>10}",
             "",
             "cells",
             "faults",
             "writes",
             "resolved",
+            "unknown",
             "read",
             "frames",
             "lost",
@@ -243,6 +249,7 @@ fn count(outcome: &Outcome, resolved_ns: &[u64], violations: u64) -> Counts {
     Counts {
         cells: 1,
         writes: writes().count() as u64,
+        unknown: records().map(|it| it.unknown).sum(),
         resolved: writes().filter(|it| it.resolved_ns.is_some()).count() as u64,
         reads: records().map(|it| it.log.len() as u64).sum(),
         faults: outcome.faults,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clock::now_ns;
-use crate::nemesis::history::order::{Entry, Write};
+use crate::nemesis::history::order::{Entry, Id, Unknown, Write};
 use crate::nemesis::history::{append, register};
 use crate::nemesis::told::{Kind, Told, value};
 
@@ -15,6 +15,8 @@ pub(crate) struct Record {
     pub(crate) rests: u64,
     /// Of each writer what it wrote, by number.
     pub(crate) writes: BTreeMap<u64, Vec<(Write, Kind)>>,
+    /// So many of them may be in the order or not: nobody could tell it.
+    pub(crate) unknown: u64,
     /// What it read.
     pub(crate) log: Vec<Entry>,
     /// So often it missed something and knew.
@@ -32,15 +34,16 @@ impl Record {
             Told::Ready => self.ready_ns = Some(now_ns()),
             Told::Rests => self.rests += 1,
             Told::Begins { id, kind, hash, at_ns } => {
-                let write = Write { id, hash, began_ns: at_ns, resolved_ns: None };
+                let write = Write { id, hash, began_ns: at_ns, resolved_ns: None, unknown: None };
                 self.writes.entry(id.writer).or_default().push((write, kind));
             }
             Told::Resolved { id, at_ns } => {
-                let writes = self.writes.entry(id.writer).or_default().iter_mut().rev();
-                let up_to = writes.skip_while(|(write, _)| write.id.number > id.number);
-                up_to
-                    .take_while(|(write, _)| write.resolved_ns.is_none())
-                    .for_each(|(write, _)| write.resolved_ns = Some(at_ns));
+                self.pending(id).for_each(|write| write.resolved_ns = Some(at_ns));
+            }
+            Told::Unknown { id, count } => {
+                let unknown = Some(Unknown { through: id.number, count });
+                self.pending(id).for_each(|write| write.unknown = unknown);
+                self.unknown += count;
             }
             Told::Got(entry) => self.log.push(entry),
             Told::Missed => self.missed += 1,
@@ -56,6 +59,13 @@ impl Record {
             Told::State(what) => self.state = what,
             Told::Violation(what) => self.violations.push(what),
         }
+    }
+
+    /// The writes of a writer up to a number of which nothing was told yet.
+    fn pending(&mut self, id: Id) -> impl Iterator<Item = &mut Write> {
+        let writes = self.writes.entry(id.writer).or_default().iter_mut().rev().map(|(write, _)| write);
+        let up_to = writes.skip_while(move |write| write.id.number > id.number);
+        up_to.take_while(|write| write.resolved_ns.is_none() && write.unknown.is_none())
     }
 
     pub(crate) fn all_writes(&self) -> impl Iterator<Item = &(Write, Kind)> {
@@ -84,7 +94,6 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nemesis::history::order::Id;
 
     #[test]
     fn what_is_resolved_is_each_write_of_its_writer_up_to_a_number() {
@@ -102,5 +111,24 @@ mod tests {
         assert_eq!(resolved, [one, [None; 5]].concat());
         assert_eq!(record.register_operations().filter(|it| it.ended_ns == Some(30)).count(), 2);
         assert_eq!(record.list_operations().count(), 0);
+    }
+
+    #[test]
+    fn what_is_told_to_be_unknown_is_not_resolved_by_what_is_told_later() {
+        let mut record = Record::default();
+        let id = |number| Id { writer: 1, number };
+        for number in 0..5 {
+            record.hear(Told::Begins { id: id(number), kind: Kind::Append(3), hash: 0, at_ns: 10 });
+        }
+        record.hear(Told::Resolved { id: id(0), at_ns: 20 });
+        record.hear(Told::Unknown { id: id(2), count: 1 });
+        record.hear(Told::Resolved { id: id(3), at_ns: 30 });
+        let resolved: Vec<_> = record.all_writes().map(|(write, _)| write.resolved_ns).collect();
+        assert_eq!(resolved, [Some(20), None, None, Some(30), None]);
+        let unknown: Vec<_> = record.all_writes().map(|(write, _)| write.unknown).collect();
+        let told = Some(Unknown { through: 2, count: 1 });
+        assert_eq!(unknown, [None, told, told, None, None]);
+        assert_eq!(record.unknown, 1);
+        assert_eq!(record.list_operations().filter(|it| it.ended_ns.is_none()).count(), 3);
     }
 }

@@ -49,6 +49,9 @@ pub(crate) enum Told {
     Begins { id: Id, kind: Kind, hash: u64, at_ns: u64 },
     /// All writes of that writer up to this number are known to be where they belong.
     Resolved { id: Id, at_ns: u64 },
+    /// Of the writes of that writer up to this number of which nothing was told yet, so many may be in the
+    /// order or not, and the others are.
+    Unknown { id: Id, count: u64 },
     /// A sample was read.
     Got(Entry),
     /// It missed something, and knows.
@@ -74,6 +77,7 @@ impl fmt::Display for Told {
                 write!(f, "begins {} {} {code} {key} {hash} {at_ns}", id.writer, id.number)?;
             }
             Self::Resolved { id, at_ns } => write!(f, "resolved {} {} {at_ns}", id.writer, id.number)?,
+            Self::Unknown { id, count } => write!(f, "unknown {} {} {count}", id.writer, id.number)?,
             Self::Got(Entry { position, epoch, id, hash, at_ns }) => {
                 write!(f, "got {position} {epoch} {} {} {hash} {at_ns}", id.writer, id.number)?;
             }
@@ -115,6 +119,7 @@ impl Told {
                 Self::Begins { id: Id { writer, number }, kind: Kind::of_code(code, key), hash, at_ns }
             }
             ("resolved", &[writer, number, at_ns]) => Self::Resolved { id: Id { writer, number }, at_ns },
+            ("unknown", &[writer, number, count]) => Self::Unknown { id: Id { writer, number }, count },
             ("got", &[position, epoch, writer, number, hash, at_ns]) => {
                 Self::Got(Entry { position, epoch, id: Id { writer, number }, hash, at_ns })
             }
@@ -159,6 +164,7 @@ mod tests {
             Told::Begins { id, kind: Kind::Register(7), hash: 8, at_ns: 9 },
             Told::Begins { id, kind: Kind::Load, hash: 8, at_ns: 9 },
             Told::Resolved { id, at_ns: 12 },
+            Told::Unknown { id, count: 3 },
             Told::Got(Entry { position: 1, epoch: 2, id, hash: 5, at_ns: 6 }),
             Told::Missed,
             Told::Register { key: 3, value: None, began_ns: 4, ended_ns: 5 },

@@ -186,10 +186,14 @@ impl Writing {
     /// Waits until all that it wrote is where it belongs.
     fn resolve(&self) {
         let Some(number) = self.next.number.checked_sub(1) else { return };
-        while let Err(error) = self.writer.wait_for_acknowledgments(WAIT) {
-            refused("waiting for acknowledgments", &error);
+        let id = Id { number, ..self.next };
+        loop {
+            match self.writer.wait_for_acknowledgments(WAIT) {
+                Ok(()) => return say(&Told::Resolved { id, at_ns: now_ns() }),
+                Err(Error::OutcomeUnknown { count, .. }) => return say(&Told::Unknown { id, count }),
+                Err(error) => refused("waiting for acknowledgments", &error),
+            }
         }
-        say(&Told::Resolved { id: Id { number, ..self.next }, at_ns: now_ns() });
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn check(writes: &[Write], logs: &[Log], is_complete: impl Fn(&Log) -
         let must_have: fn(&Write) -> bool =
             if is_complete(log) { |write| write.resolved_ns.is_some() } else { |_| false };
         check_written(&sorted, &log.entries, must_have, &mut findings);
-        check_writers(&log.entries, is_complete(log), &mut findings);
+        check_writers(&log.entries, |_| !is_complete(log), &mut findings);
         all.add_all(findings.of_reader(log.reader));
     }
     all
@@ -36,7 +36,7 @@ mod tests {
                 let id = Id { writer, number };
                 let began_ns = number * 10;
                 let resolved_ns = (id != Id { writer: 2, number: 9 }).then_some(began_ns + 5);
-                writes.push(Write { id, hash: number, began_ns, resolved_ns });
+                writes.push(Write { id, hash: number, began_ns, resolved_ns, unknown: None });
                 let at_ns = began_ns + 3;
                 entries.push(Entry { position: entries.len() as u64, epoch: 0, id, hash: number, at_ns });
             }

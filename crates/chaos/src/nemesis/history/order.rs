@@ -4,6 +4,8 @@
 //! Positions have gaps where something stands that is no sample: what all readers leave out is noticed by the
 //! numbers of its writer.
 
+use std::collections::{BTreeMap, HashSet};
+
 use crate::nemesis::history::{Fault, Findings};
 
 /// An entry: the writer (a new one for each life of a process) and its sample.
@@ -21,6 +23,16 @@ pub(crate) struct Write {
     pub(crate) began_ns: u64,
     /// When it was known to be in the agreed order, if it ever was.
     pub(crate) resolved_ns: Option<u64>,
+    /// It was told that the outcome of this one and others is not known.
+    pub(crate) unknown: Option<Unknown>,
+}
+
+/// Writes of one writer up to a number that were told of together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Unknown {
+    pub(crate) through: u64,
+    /// So many of them may be missing; the others are in the order.
+    pub(crate) count: u64,
 }
 
 /// A sample that a reader got.
@@ -57,7 +69,12 @@ pub(crate) fn check(writes: &[Write], logs: &[Log]) -> Findings {
     let mut writes = writes.to_vec();
     writes.sort_unstable_by_key(|it| it.id);
     let written = check_written(&writes, &order, |write| write.resolved_ns.is_some(), &mut findings);
-    check_writers(&order, true, &mut findings);
+    let is_unknown = |id: Id| {
+        let found = writes.binary_search_by_key(&id, |it| it.id);
+        found.is_ok_and(|index| writes[index].unknown.is_some())
+    };
+    check_writers(&order, is_unknown, &mut findings);
+    check_unknown(&writes, &order, &mut findings);
     check_real_time(&order, &written, &mut findings);
     findings
 }
@@ -170,18 +187,36 @@ pub(super) fn check_written(
     written
 }
 
-/// Samples of each writer follow one another, without a gap if it is complete.
-pub(super) fn check_writers(order: &[Entry], is_complete: bool, findings: &mut Findings) {
+/// Samples of each writer follow one another, without a gap but for those that may be missing.
+pub(super) fn check_writers(order: &[Entry], may_lack: impl Fn(Id) -> bool, findings: &mut Findings) {
     let mut by_writer: Vec<&Entry> = order.iter().collect();
     by_writer.sort_by_key(|it| it.id.writer);
     for pair in by_writer.windows(2).filter(|pair| pair[0].id.writer == pair[1].id.writer) {
-        let fault = match pair[1].id.number {
-            number if number == pair[0].id.number + 1 => continue,
-            number if number <= pair[0].id.number => Fault::WriterOrder,
-            _ if !is_complete => continue,
+        let (before, Id { writer, number }) = (pair[0].id.number, pair[1].id);
+        let fault = match number {
+            _ if number <= before => Fault::WriterOrder,
+            _ if (before + 1..number).all(|number| may_lack(Id { writer, number })) => continue,
             _ => Fault::WriterGap,
         };
         findings.add(fault, || format!("{} follows sample {}", text(pair[1]), pair[0].id.number));
+    }
+}
+
+/// Of writes that were told to be unknown together no more are missing than was told.
+fn check_unknown(writes: &[Write], order: &[Entry], findings: &mut Findings) {
+    let there: HashSet<Id> = order.iter().map(|it| it.id).collect();
+    let mut missing: BTreeMap<(u64, Unknown), u64> = BTreeMap::new();
+    for write in writes.iter().filter(|write| !there.contains(&write.id)) {
+        if let Some(unknown) = write.unknown {
+            *missing.entry((write.id.writer, unknown)).or_default() += 1;
+        }
+    }
+    for ((writer, Unknown { through, count }), missing) in missing {
+        if missing > count {
+            findings.add(Fault::Lost, || {
+                format!("{missing} samples of {writer} up to {through} are missing, and {count} are unknown")
+            });
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Orders, and mistakes in them.
 
 use super::super::Fault;
-use super::super::order::{Entry, Id, Log, Write, check};
+use super::super::order::{Entry, Id, Log, Unknown, Write, check};
 use crate::random::Random;
 
 /// What three writers wrote and three readers got, as an ordered topic brings it: the second reader came
@@ -22,11 +22,12 @@ fn topic(seed: u64, count: usize) -> (Vec<Write>, Vec<Log>) {
         // It gets its place after it was written, and is known after that; not all are heard of again.
         let resolved_ns = (!random.percent(10)).then_some(now_ns + 150 + random.below(100));
         let began_ns = now_ns - random.below(100).min(now_ns);
-        writes.push(Write { id, hash, began_ns, resolved_ns });
+        writes.push(Write { id, hash, began_ns, resolved_ns, unknown: None });
         let at_ns = now_ns + 100 + random.below(50);
         entries.push(Entry { position, epoch: 1 + position / 40, id, hash, at_ns });
     }
-    writes.push(Write { id: Id { writer: 7, number: 0 }, hash: 1, began_ns: 5, resolved_ns: None });
+    let id = Id { writer: 7, number: 0 };
+    writes.push(Write { id, hash: 1, began_ns: 5, resolved_ns: None, unknown: None });
     let (late, killed) = (count / 4, count - count / 4);
     let log = |reader, survives, entries: &[Entry]| Log {
         reader,
@@ -234,6 +235,36 @@ fn a_reader_may_miss_what_it_knows_that_it_missed() {
     logs[0].missed = 2;
     let findings = check(&writes, &stretch(logs));
     assert_eq!(findings.count, 0, "{findings:?}");
+}
+
+/// Three samples of one writer before its one at position 100 are missing, of `told` of which the outcome is
+/// not known, with `count` of them to be missing.
+fn unknown(told: usize, count: u64) -> Vec<Fault> {
+    let (mut writes, mut logs) = topic(3, 200);
+    let last = logs[0].entries[100].id;
+    let gone: Vec<Id> = (last.number - 3..last.number).map(|number| Id { number, ..last }).collect();
+    let unknown = Some(Unknown { through: last.number - 1, count });
+    for (index, id) in gone.iter().enumerate() {
+        let write = writes.iter_mut().find(|it| it.id == *id).unwrap();
+        write.resolved_ns = None;
+        write.unknown = unknown.filter(|_| index < told);
+    }
+    logs.iter_mut().for_each(|log| log.entries.retain(|it| !gone.contains(&it.id)));
+    check(&writes, &logs).faults()
+}
+
+#[test]
+fn writes_of_unknown_outcome_may_be_missing_and_no_others() {
+    assert_eq!(unknown(3, 3), []);
+    assert_eq!(unknown(2, 3), [Fault::WriterGap]);
+    assert_eq!(unknown(3, 2), [Fault::Lost]);
+    let (mut writes, logs) = topic(3, 200);
+    let last = logs[0].entries[100].id;
+    let told = writes.iter_mut().filter(|it| it.id.writer == last.writer && it.id.number <= last.number);
+    told.for_each(|it| {
+        (it.resolved_ns, it.unknown) = (None, Some(Unknown { through: last.number, count: 9 }))
+    });
+    assert_eq!(check(&writes, &logs).count, 0, "they may be there, too");
 }
 
 #[test]
