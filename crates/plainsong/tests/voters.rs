@@ -246,6 +246,34 @@ fn of_two_members_and_a_witness_any_may_be_killed_and_come_back() {
 }
 
 #[test]
+fn when_nobody_is_left_of_a_group_that_keeps_nothing_the_next_begin_it_anew() {
+    let (states, domain) = (States::new("anew"), fresh_domain());
+    let of_witness = || participant_with(domain, config(&["c"], Some("c"), &states.of("c")));
+    let voted = |witness: &Witness, what: &str, member: &Member| {
+        until(what, || {
+            witness.look().unwrap();
+            member.group().members.len() == 1
+        });
+    };
+    let participant = of_witness();
+    let witness = Witness::new(&participant, 4).unwrap();
+    let member = || Member::new(domain, config(&["c"], None, &states.0));
+    let first = member();
+    voted(&witness, "the first is a member", &first);
+    (0..3).for_each(|x| first.write(x));
+    drop(first);
+    // The witness keeps its votes, and so knows of members that are gone.
+    drop((witness, participant));
+    let participant = of_witness();
+    let witness = Witness::new(&participant, 4).unwrap();
+    let second = member();
+    voted(&witness, "the second begins anew", &second);
+    second.write(7);
+    assert_eq!(second.take(), [7]);
+    assert_eq!(second.group().position, 1);
+}
+
+#[test]
 fn a_witness_votes_in_as_many_groups_as_it_may_and_ends_with_them() {
     let (states, domain) = (States::new("groups"), fresh_domain());
     let participant = participant_with(domain, config(&["c"], Some("c"), &states.of("c")));

@@ -59,7 +59,7 @@ impl Opening<'_> {
         let store = storage.store_of_voter(&self.name)?;
         let mut image = read(&*store)?;
         let member = (!self.is_witness).then(|| Member::new(config, id, now.mono));
-        let voter = FixedVoter { id: own, bootstrap: Bootstrap { members: 1, instance } };
+        let voter = FixedVoter { id: own, bootstrap: Bootstrap { members: 1, instance, begins_anew: true } };
         let records = image.votes.remove(&FIXED).unwrap_or_default();
         let group = Group::with_vote(member, &self.voting.ids(), &voter, &records, now.mono);
         let group = group.map_err(|error| match error {

@@ -12,7 +12,8 @@ use crate::atomic::view::{Decision, Joiner, Ranks, Report, View, Voters, decide}
 use crate::atomic::{Destination, MEMBERS_MAX, MemberId, VoterId};
 use crate::time::{Duration, Instant};
 use crate::tuning::atomic::{
-    DECISIONS_KEPT, JOIN_FORGOTTEN, JOINERS_WITHIN, PROPOSER_PAUSE, REPORTS_WITHIN, WEDGE_AGAIN,
+    BEGIN_ANEW_AFTER, DECISIONS_KEPT, JOIN_FORGOTTEN, JOINERS_WITHIN, PROPOSER_PAUSE, REPORTS_WITHIN,
+    WEDGE_AGAIN,
 };
 
 /// What a voter asks of its driver.
@@ -31,6 +32,8 @@ pub struct Bootstrap {
     pub members: usize,
     /// Of which instance the group will be.
     pub instance: u64,
+    /// A group that keeps nothing on a disk begins anew when none of its members is heard any more.
+    pub begins_anew: bool,
 }
 
 /// One voter of a group.
@@ -52,6 +55,10 @@ pub struct Coordinator {
     last_call: Option<Instant>,
     /// What comes until then may have been said long ago.
     stale_until: Option<Instant>,
+    /// When a member of the view was heard last, or the voter began to listen.
+    member_heard: Option<Instant>,
+    /// When somebody who is still in a group that has ended is told so again.
+    stray_due: Option<Instant>,
     decisions: VecDeque<Arc<Decision>>,
 }
 
@@ -79,6 +86,8 @@ impl Coordinator {
             wedge_due: None,
             last_call: None,
             stale_until: None,
+            member_heard: None,
+            stray_due: None,
             decisions: VecDeque::new(),
         }
     }
@@ -123,12 +132,14 @@ impl Coordinator {
         self.joining_since = None;
         self.due = None;
         self.wedge_due = None;
+        self.member_heard = None;
     }
 
     /// Takes what a member says.
     pub fn on_message<B>(&mut self, now: Instant, message: &Message<B>, out: &mut Vec<Proposal<B>>) {
         self.notice(now);
         match message {
+            Message::Row(row) => self.hear(now, row.instance, row.epoch, row.from, out),
             Message::Report { instance, report } => self.on_report(now, *instance, report, out),
             Message::Join(join) => self.on_join(now, join),
             Message::AskView { from, epoch } => self.answer(*from, *epoch, out),
@@ -137,6 +148,7 @@ impl Coordinator {
     }
 
     fn on_report<B>(&mut self, now: Instant, instance: u64, report: &Report, out: &mut Vec<Proposal<B>>) {
+        self.hear(now, instance, report.epoch, report.speaker(), out);
         let Some(view) = &self.view else { return };
         if view.instance != instance {
             return;
@@ -170,10 +182,32 @@ impl Coordinator {
         self.due = Some(now);
     }
 
+    /// Notes that somebody is a member of an epoch. If the group has begun anew without it, it is told.
+    fn hear<B>(
+        &mut self,
+        now: Instant,
+        instance: u64,
+        epoch: u64,
+        who: MemberId,
+        out: &mut Vec<Proposal<B>>,
+    ) {
+        let Some(view) = &self.view else { return };
+        if view.instance == instance {
+            self.member_heard = Some(now);
+        } else if self.bootstrap.is_some_and(|it| it.begins_anew)
+            && view.instance < instance
+            && self.stray_due.is_none_or(|due| due <= now)
+        {
+            self.stray_due = now.after(WEDGE_AGAIN);
+            self.answer(who, epoch, out);
+        }
+    }
+
     /// Whoever did not run for long is handed what was said meanwhile.
     fn notice(&mut self, now: Instant) {
         if self.last_call.is_some_and(|last| now.since(last) >= REPORTS_WITHIN) {
             self.stale_until = now.after(REPORTS_WITHIN);
+            self.member_heard = None;
         }
         self.last_call = Some(now);
     }
@@ -219,7 +253,11 @@ impl Coordinator {
             self.make_group(now, out);
             return;
         };
-        if !self.reports.is_empty() {
+        if self.is_deserted(now, &view) {
+            let decision = Decision::anew(&view, self.wishes(), &self.voters);
+            self.due = now.after(REPORTS_WITHIN);
+            out.push(Proposal::Propose(Arc::new(decision)));
+        } else if !self.reports.is_empty() {
             self.end_epoch(now, &view, out);
         } else if self.ready(&view).next().is_some() {
             let since = *self.joining_since.get_or_insert(now);
@@ -306,12 +344,28 @@ impl Coordinator {
             || view.voters.iter().filter(has_reported).count() * 2 > view.voters.len()
     }
 
+    /// Whether nobody is left of a group that keeps nothing on a disk, and others would join.
+    fn is_deserted(&mut self, now: Instant, view: &View) -> bool {
+        let Some(bootstrap) = self.bootstrap.filter(|it| it.begins_anew) else { return false };
+        let keeps_something = view.members.iter().any(|it| it.storage != Storage::None);
+        if keeps_something || self.joiners.len() < bootstrap.members {
+            return false;
+        }
+        let since = *self.member_heard.get_or_insert(now);
+        let at = since.after(BEGIN_ANEW_AFTER).and_then(|it| it.after(self.pause()));
+        at.is_some_and(|at| at <= now)
+    }
+
+    /// Who wishes to join: of each participant the last incarnation, and what it keeps.
+    fn wishes(&self) -> Vec<(MemberId, Storage)> {
+        let last = self.joiners.iter().filter(|(id, _)| id.is_last(self.joiners.keys()));
+        last.take(MEMBERS_MAX).map(|(id, wish)| (*id, wish.join.storage)).collect()
+    }
+
     /// The first epoch, of those who wish to join, once they are enough.
     fn make_group<B>(&mut self, now: Instant, out: &mut Vec<Proposal<B>>) {
         let Some(bootstrap) = self.bootstrap else { return };
-        let last = self.joiners.keys().copied().filter(|id| id.is_last(self.joiners.keys()));
-        let storage = |id: MemberId| self.joiners.get(&id).map_or(Storage::None, |wish| wish.join.storage);
-        let ids: Vec<(MemberId, Storage)> = last.take(MEMBERS_MAX).map(|id| (id, storage(id))).collect();
+        let ids = self.wishes();
         if ids.is_empty() {
             return;
         }
@@ -338,7 +392,7 @@ mod tests {
 
     /// What a voter proposes, of three members that vote, when so many have reported.
     fn proposed(voters: Voters, reported: u8) -> Option<Ranks> {
-        let view = Decision::first(1, (1..=3).map(id), &voters).next;
+        let view = Decision::first(1, (1..=3).map(|it| (id(it), Storage::None)), &voters).next;
         let mut coordinator = Coordinator::new(voters, 0, None, 0);
         coordinator.adopt(&view);
         let mut out: Vec<Proposal<()>> = Vec::new();
@@ -348,6 +402,9 @@ mod tests {
             for number in 1..=reported {
                 let report = Report {
                     id: id(number),
+                    successor: None,
+                    is_partial: false,
+                    position: 0,
                     epoch: view.epoch,
                     holds: vec![0; 3],
                     clock: 1,
@@ -372,5 +429,48 @@ mod tests {
         assert_eq!(proposed(Voters::Members, 2), Some(Ranks(0b011)));
         let elsewhere = Voters::Fixed((7..10).map(|number| VoterId([number; 16])).collect());
         assert_eq!(proposed(elsewhere, 1), Some(Ranks(0b001)));
+    }
+
+    /// What a voter with a name proposes of a group with such members of whom nobody is heard, and when.
+    fn proposed_anew(storage: Storage, heard_until_s: u64) -> Option<(u64, Decision)> {
+        let voters = Voters::Fixed(vec![VoterId([7; 16])]);
+        let view = Decision::first(40, [(id(1), storage)], &voters).next;
+        let bootstrap = Bootstrap { members: 1, instance: 90, begins_anew: true };
+        let mut coordinator = Coordinator::new(voters, 0, Some(bootstrap), 0);
+        coordinator.adopt(&View { epoch: 6, ..view });
+        let mut out: Vec<Proposal<()>> = Vec::new();
+        let mut now = Instant(0);
+        for step in 0..3_000_u64 {
+            now = now.after(Duration::from_millis(10)).unwrap();
+            let join = Join {
+                from: id(2),
+                ready: false,
+                caught_up: false,
+                founds: false,
+                storage: Storage::None,
+                hears: Vec::new(),
+                config: 0,
+            };
+            coordinator.on_message(now, &Message::Join(join), &mut out);
+            if step < heard_until_s * 100 {
+                coordinator.hear(now, 40, 6, id(1), &mut out);
+            }
+            coordinator.tick(now, &mut out);
+            if let Some(Proposal::Propose(decision)) = out.pop() {
+                return Some((step / 100, Decision::clone(&decision)));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_group_of_which_nobody_is_heard_begins_anew_unless_somebody_keeps_it_on_a_disk() {
+        let (second, decision) = proposed_anew(Storage::None, 0).unwrap();
+        assert_eq!((second, decision.base, decision.incumbents), (5, 6, Ranks::default()));
+        let next = decision.next;
+        assert_eq!((next.instance, next.epoch, next.base_position), (39, 7, 0));
+        assert_eq!(next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(2)]);
+        assert_eq!(proposed_anew(Storage::None, 8).map(|it| it.0), Some(12));
+        assert_eq!(proposed_anew(Storage::Durable, 0), None);
     }
 }

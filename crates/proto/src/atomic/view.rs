@@ -162,6 +162,19 @@ impl Decision {
         let next = View { epoch: 1, members, voters, voters_since, ..none };
         Self { base: 0, cut: Vec::new(), incumbents: Ranks::default(), next }
     }
+
+    /// Another beginning, with these members: none of those of this view is there any more, and what they
+    /// had is lost. Whoever comes back all the same finds that this one is older, and so goes on.
+    #[must_use]
+    pub fn anew(
+        view: &View,
+        members: impl IntoIterator<Item = (MemberId, Storage)>,
+        voters: &Voters,
+    ) -> Self {
+        let first = Self::first(view.instance.saturating_sub(1), members, voters);
+        let next = View { epoch: view.epoch + 1, ..first.next };
+        Self { base: view.epoch, next, ..first }
+    }
 }
 
 /// What a member has when it has stopped. It changes no more in this epoch.

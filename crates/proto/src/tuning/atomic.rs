@@ -30,6 +30,9 @@ rows! { ATOMIC: "Groups of ATOMIC topics";
     REPORTS_WITHIN: Duration = 200, ms;
     /// And a voter for each that comes before it.
     PROPOSER_PAUSE: Duration = 100, ms;
+    /// Voters with names begin a group anew for those who would join when none of its members is heard for so
+    /// long: ten leases.
+    BEGIN_ANEW_AFTER: Duration = 5, s;
     /// Those who join within this are taken in together.
     JOINERS_WITHIN: Duration = 50, ms;
     /// Members that are to stop are told again after this.

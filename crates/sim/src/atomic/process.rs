@@ -174,7 +174,7 @@ impl Process {
         now: Instant,
     ) -> Participant {
         let Config { voters, digest, .. } = &plan.config;
-        let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
+        let bootstrap = Bootstrap { members: plan.founders(), instance: 1, begins_anew: false };
         let bootstrap = matches!(voters, Voters::Fixed(_)).then_some(bootstrap);
         let coordinator = Coordinator::new(voters.clone(), voter.unwrap_or(0), bootstrap, *digest);
         let member = member.map(|member| Box::new(remember(member, image, now)));
@@ -190,7 +190,7 @@ impl Process {
     ) -> Participant {
         let group = match (&plan.config.voters, voter, member) {
             (Voters::Fixed(voters), Some(order), member) => {
-                let bootstrap = Bootstrap { members: plan.founders(), instance: 1 };
+                let bootstrap = Bootstrap { members: plan.founders(), instance: 1, begins_anew: false };
                 let voter = FixedVoter { id: voter_id(order), bootstrap };
                 let records = image.as_mut().and_then(|it| it.votes.remove(&FIXED)).unwrap_or_default();
                 let member = member.map(|member| remember(member, image, now));

@@ -77,7 +77,7 @@ impl<B: Body> Member<B> {
         }
         let Some(epoch) = &self.epoch else { return };
         if decision.next.instance != epoch.view.instance {
-            self.on_rival(now, decision.next.instance);
+            self.on_other_group(now, &decision.next);
             return;
         }
         let current = epoch.view.epoch;
@@ -336,12 +336,26 @@ impl<B: Body> Member<B> {
         self.actions.push_back(Action::Send(Destination::Group, ask));
     }
 
+    /// A view of another group of this topic. Where voters make groups they have begun this one anew.
+    pub(super) fn on_other_group(&mut self, now: Instant, next: &View) {
+        let Some(view) = self.view() else { return };
+        if self.config.bootstrap_after.is_some() {
+            self.on_rival(now, next.instance);
+        } else if next.instance < view.instance && next.epoch > view.epoch {
+            self.renounce(now);
+        }
+    }
+
     /// There is another group of this topic: the younger one ends, where groups may be made by anybody.
     pub(super) fn on_rival(&mut self, now: Instant, instance: u64) {
         let Some(view) = self.view() else { return };
-        if self.config.bootstrap_after.is_none() || instance >= view.instance {
-            return;
+        if self.config.bootstrap_after.is_some() && instance < view.instance {
+            self.renounce(now);
         }
+    }
+
+    /// Leaves the group for another one.
+    fn renounce(&mut self, now: Instant) {
         let sent = self.window.len() as u64;
         if sent > 0 {
             self.actions.push_back(Action::Release(sent));

@@ -200,7 +200,7 @@ impl<B: Body> Member<B> {
             Phase::Active | Phase::Frozen => {
                 let Some(mine) = self.view() else { return };
                 if mine.instance != view.instance {
-                    self.on_rival(now, view.instance);
+                    self.on_other_group(now, &view);
                 } else if view.epoch > mine.epoch {
                     // Who has just joined does not know how it ended; others may.
                     let since = *self.behind_since.get_or_insert(now);
