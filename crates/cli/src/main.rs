@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod atomic;
 mod demo;
 mod output;
 mod perf;
@@ -24,6 +25,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// The groups of ATOMIC topics: who their members are, and how they do.
+    Atomic(atomic::Options),
     /// Show moving shapes between processes of this machine, and any other DDS on the same topic.
     Demo(demo::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         return status;
     }
     match Arguments::parse().command {
+        Command::Atomic(options) => atomic::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Shapes(options) => shapes::run(&options),
         Command::Witness(options) => witness::run(&options),

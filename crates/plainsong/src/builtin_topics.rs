@@ -242,7 +242,7 @@ impl Builtin {
 
     /// An endpoint of a remote participant came, changed or left.
     pub(crate) fn endpoint_changed(&self, slot: &ParticipantSlot, guid: Guid) {
-        let Some(entities) = self.0.get() else { return };
+        let Some(entities) = self.0.get().filter(|_| !is_internal(guid)) else { return };
         entities.tell(slot, |known, out| {
             let found = slot.look(|control| {
                 control.endpoint(guid).map(|endpoint| {
@@ -278,6 +278,11 @@ impl Builtin {
             entities.topic_changed(slot, known, guid, alive.then_some(&topic), out);
         });
     }
+}
+
+/// Whether an endpoint is of no concern to applications: those by which the groups of ATOMIC topics talk.
+pub(crate) const fn is_internal(endpoint: Guid) -> bool {
+    endpoint.entity.is_vendor_specific()
 }
 
 impl Entities {

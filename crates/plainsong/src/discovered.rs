@@ -10,7 +10,7 @@ use plainsong_proto::time::Duration;
 use crate::base::clock;
 use crate::builtin_topics::{
     ParticipantBuiltinTopicData, PublicationBuiltinTopicData, SubscriptionBuiltinTopicData,
-    TopicBuiltinTopicData, topic_handle,
+    TopicBuiltinTopicData, is_internal, topic_handle,
 };
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::data_writer::{AnyDataWriter, DataWriter};
@@ -47,7 +47,8 @@ impl DomainParticipant {
     /// [`Error::NotEnabled`].
     pub fn discovered_topics(&self) -> Result<Vec<InstanceHandle>> {
         let handles: BTreeSet<_> = self.inspect(|control| {
-            control.remote_endpoints().map(|it| topic_handle(it.topic, it.type_name)).collect()
+            let all = control.remote_endpoints().filter(|it| !is_internal(it.guid));
+            all.map(|it| topic_handle(it.topic, it.type_name)).collect()
         })?;
         Ok(handles.into_iter().collect())
     }

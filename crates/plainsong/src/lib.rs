@@ -61,6 +61,7 @@ mod entity;
 mod error;
 mod event_router;
 mod group;
+pub mod group_observer;
 mod ignore;
 pub mod in_place;
 pub mod instance;

@@ -12,8 +12,10 @@ use common::{
 };
 use plainsong::Error;
 use plainsong::atomic::MemberPhase;
+use plainsong::builtin_topics::{PUBLICATION_TOPIC, PublicationBuiltinTopicData};
 use plainsong::prelude::*;
 use plainsong::qos::HistoryKind;
+use plainsong::state::StateLimits;
 
 fn atomic(qos: QosSet) -> QosSet {
     let mut qos = qos.reliable().consistency(ConsistencyKind::Atomic).max_blocking_time(PATIENCE);
@@ -320,4 +322,47 @@ fn of_three_processes_two_go_on_when_one_is_killed_and_it_may_come_back() {
     }
     assert_eq!(home.atomic_groups()[0].phase, MemberPhase::Active);
     assert_eq!(home.atomic_groups()[0].counts.evicted, 0);
+}
+
+#[test]
+fn who_is_no_member_sees_the_group_and_is_counted_nowhere() {
+    let Members { participants, writers, readers } = Members::<Point>::new(2, atomic);
+    let other = participant(participants[0].domain_id());
+    let shown = other.builtin_subscriber().unwrap().lookup_reader(PUBLICATION_TOPIC).unwrap();
+    let shown: DataReader<PublicationBuiltinTopicData> = shown.downcast().unwrap();
+    let observer = other.observe_group("Plan", "").unwrap();
+    let none = other.observe_group("Place", "").unwrap();
+    writers[0].write(&point(1)).unwrap();
+    until("the group is well", || observer.look().unwrap().is_well());
+    take_all(&readers, 1);
+    until("it is where its members are", || observer.look().unwrap().position == 1);
+    let seen = observer.look().unwrap();
+    let own = participants[1].atomic_groups().remove(0);
+    assert_eq!((seen.topic.as_str(), seen.epoch, seen.position), ("Plan", own.epoch, own.position));
+    let guids = |members: &mut dyn Iterator<Item = _>| members.collect::<Vec<_>>();
+    assert_eq!(
+        guids(&mut seen.members.iter().map(|it| it.participant)),
+        guids(&mut own.members.iter().map(|it| it.participant)),
+    );
+    assert!(seen.members.iter().all(|it| it.is_caught_up && !it.is_held && it.name == "test"), "{seen}");
+    assert!(!none.look().unwrap().is_there());
+    assert_eq!(other.discovered_atomic_topics().unwrap(), [("Plan".to_owned(), String::new())]);
+
+    // The endpoints of the group are shown to who asks for them.
+    let is_internal = |topic: &str| topic.starts_with("plainsong.atomic/");
+    let count = |internal_endpoints| {
+        let limits = StateLimits { internal_endpoints, ..StateLimits::default() };
+        let state = other.state_within(&limits).unwrap();
+        state.remote_endpoints.items.iter().filter(|it| is_internal(&it.topic)).count()
+    };
+    assert_eq!((count(false), count(true)), (0, 8));
+    for topic in other.discovered_topics().unwrap() {
+        assert!(!is_internal(&other.discovered_topic_data(topic).unwrap().name));
+    }
+    let mut names = Vec::new();
+    until("both writers are shown", || {
+        names.extend(shown.take().unwrap().into_iter().filter_map(|it| it.data).map(|it| it.topic_name));
+        names.len() >= 2
+    });
+    assert_eq!(names, ["Plan", "Plan"]);
 }

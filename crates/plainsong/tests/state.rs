@@ -214,7 +214,7 @@ fn what_the_limits_leave_out_is_counted() {
     for writer in &writers {
         until("all match", || writer.matched_subscriptions().unwrap().len() == readers.len());
     }
-    let limits = StateLimits { entities: 2, remote: 1, matches: 3, mismatches: 0 };
+    let limits = StateLimits { entities: 2, remote: 1, matches: 3, mismatches: 0, ..StateLimits::default() };
     let state = here.state_within(&limits).unwrap();
     assert_eq!((state.writers.items.len(), state.writers.left_out), (2, 1));
     assert_eq!((state.remote_endpoints.items.len(), state.remote_endpoints.left_out), (1, 3));

@@ -27,6 +27,8 @@ use crate::runtime::{ParticipantSlot, ReaderSlot, WriterSlot};
 /// Kinds of entities, without keys (RTPS 2.5 Table 9.1), of a vendor's own.
 const WRITER: u8 = 0x43;
 const READER: u8 = 0x44;
+/// Readers of members hold everything until it is taken.
+const KEPT_ALL: History = History { kind: HistoryKind::KeepAll, depth: 1 };
 /// The group itself.
 pub(super) const GROUP: u8 = 0x40;
 
@@ -50,7 +52,7 @@ impl Channel {
         let history = History { kind: HistoryKind::KeepLast, depth: i32::MAX };
         let qos = QosSet::writer().durability(Durability::TransientLocal);
         let type_name = voting.type_name(LANE);
-        Self::new(prefix, next_key, limits, type_name, QosSet { history, ..qos })
+        Self::new(prefix, next_key, limits, type_name, QosSet { history, ..qos }, KEPT_ALL)
     }
 
     pub(super) fn messages(
@@ -62,7 +64,20 @@ impl Channel {
     ) -> Self {
         let history = History { kind: HistoryKind::KeepLast, depth: messages_max };
         let qos = QosSet { history, ..QosSet::writer().best_effort() };
-        Self::new(prefix, next_key, limits, voting.type_name(MESSAGES), qos)
+        Self::new(prefix, next_key, limits, voting.type_name(MESSAGES), qos, KEPT_ALL)
+    }
+
+    /// Messages for who is no member, and may look at times only: the last are kept.
+    pub(super) fn observed(
+        prefix: GuidPrefix,
+        next_key: impl FnMut() -> u32,
+        limits: (WriterLimits, ReaderLimits),
+        messages_max: i32,
+        type_name: &str,
+    ) -> Self {
+        let history = History { kind: HistoryKind::KeepLast, depth: messages_max };
+        let qos = QosSet { history, ..QosSet::writer().best_effort() };
+        Self::new(prefix, next_key, limits, type_name.to_owned(), qos, history)
     }
 
     fn new(
@@ -71,12 +86,12 @@ impl Channel {
         (limits, reader_limits): (WriterLimits, ReaderLimits),
         type_name: String,
         qos: QosSet,
+        history: History,
     ) -> Self {
         let guid = prefix.entity(EntityId::with_kind(next_key(), WRITER));
         let (content_filter, group) = (None, None);
         let writer =
             Writer::new(WriterConfig { guid, keyed: false, qos: qos.clone(), limits, content_filter, group });
-        let history = History { kind: HistoryKind::KeepAll, ..qos.history };
         let qos = QosSet { history, ..qos };
         let guid = prefix.entity(EntityId::with_kind(next_key(), READER));
         let key = KeyFunction::new(|_, _| Ok(NO_KEY));

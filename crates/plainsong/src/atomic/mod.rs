@@ -15,6 +15,8 @@ mod dropped;
 mod lane;
 mod local;
 mod name;
+mod observed;
+mod observer;
 mod opening;
 mod slot;
 mod storage;
@@ -29,8 +31,10 @@ use plainsong_proto::guid::Guid;
 pub use plainsong_proto::atomic::Status as AtomicEvent;
 
 pub use dropped::AtomicDrop;
+pub use observed::{ObservedGroup, ObservedMember};
 
 pub(crate) use name::Name;
+pub(crate) use observer::Observer;
 pub(crate) use opening::Opening;
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
 pub(crate) use storage::Storage;

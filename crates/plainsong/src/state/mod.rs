@@ -34,11 +34,13 @@ pub struct StateLimits {
     pub matches: usize,
     /// Pairs that do not match.
     pub mismatches: usize,
+    /// Whether endpoints of other participants by which the groups of ATOMIC topics talk are among them.
+    pub internal_endpoints: bool,
 }
 
 impl Default for StateLimits {
     fn default() -> Self {
-        Self { entities: 1_000, remote: 1_000, matches: 100, mismatches: 1_000 }
+        Self { entities: 1_000, remote: 1_000, matches: 100, mismatches: 1_000, internal_endpoints: false }
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     UnhonouredPolicy, WriterCounters, WriterState,
 };
 use crate::base::{clock, process};
+use crate::builtin_topics::is_internal;
 use crate::condition::HasCore;
 use crate::data_reader::ReaderInner;
 use crate::data_writer::WriterInner;
@@ -89,15 +90,16 @@ impl ParticipantState {
                 lease_duration: remote.lease_duration,
                 silent_for: now.mono.since(remote.last_heard),
             });
-        self.remote_endpoints =
-            Bounded::of(control.remote_endpoints(), limits.remote, |remote| RemoteEndpointState {
-                guid: remote.guid,
-                is_writer: remote.guid.entity.is_writer(),
-                topic: remote.topic.to_owned(),
-                type_name: remote.type_name.to_owned(),
-                qos: remote.qos.clone(),
-                content_filter: remote.content_filter.cloned(),
-            });
+        let shown = |guid| limits.internal_endpoints || !is_internal(guid);
+        let endpoints = control.remote_endpoints().filter(|it| shown(it.guid));
+        self.remote_endpoints = Bounded::of(endpoints, limits.remote, |remote| RemoteEndpointState {
+            guid: remote.guid,
+            is_writer: remote.guid.entity.is_writer(),
+            topic: remote.topic.to_owned(),
+            type_name: remote.type_name.to_owned(),
+            qos: remote.qos.clone(),
+            content_filter: remote.content_filter.cloned(),
+        });
         let mismatches: Vec<_> = control.mismatches().take(limits.mismatches).collect();
         let left_out = control.mismatch_count().saturating_sub(mismatches.len());
         self.mismatches = Bounded { items: mismatches, left_out };

@@ -38,9 +38,13 @@ pub use message::{Message, Row};
 pub use view::{Decision, Storage, View};
 
 use crate::guid::GuidPrefix;
+use crate::time::Duration;
 
 /// Members of a group at most: sets of them are bits of one word.
 pub const MEMBERS_MAX: usize = 32;
+
+/// Who has stopped for so long is suspended: its group does not agree on how to go on.
+pub const SUSPENDED_AFTER: Duration = crate::tuning::atomic::SUSPENDED_AFTER;
 
 /// One incarnation of a participant in a group. A participant that starts again, or that was excluded and
 /// joins again, is another member: nobody takes what it has now for what it had.

@@ -1,0 +1,126 @@
+//! What is known of a group from outside.
+
+use std::fmt;
+
+use plainsong_proto::guid::Guid;
+use plainsong_proto::time::Duration;
+
+/// One member of a group, as somebody outside sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ObservedMember {
+    /// The participant.
+    pub participant: Guid,
+    /// Its name; empty if it is not known.
+    pub name: String,
+    /// The last position that it has told; `None` if it has told none in this epoch.
+    pub position: Option<u64>,
+    /// It has everything that came before the epoch.
+    pub is_caught_up: bool,
+    /// It keeps what it has on a disk.
+    pub is_stored: bool,
+    /// Its readers take no more: it delivers nothing, and who writes waits for it.
+    pub is_held: bool,
+    /// It has stopped, until it hears how the epoch ends.
+    pub is_changing: bool,
+    /// It is not heard, here or by another member: it is about to be excluded.
+    pub is_suspected: bool,
+    /// How long ago it was heard last, or since when it is not heard.
+    pub silent_for: Duration,
+}
+
+/// The group of an ATOMIC topic, as somebody outside sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ObservedGroup {
+    /// The topic.
+    pub topic: String,
+    /// The partition, empty for the default one.
+    pub partition: String,
+    /// The number of the epoch; 0 if no member has told it yet.
+    pub epoch: u64,
+    /// The last position that any member has delivered.
+    pub position: u64,
+    /// A member has stopped: somebody comes, goes or is lost.
+    pub is_changing: bool,
+    /// A member has stopped for two seconds, or no majority of the voters is heard: nothing is delivered, or
+    /// nothing will be when the epoch has to end.
+    pub is_suspended: bool,
+    /// All members, in the order in which they joined.
+    pub members: Vec<ObservedMember>,
+    /// Participants that ask to be members.
+    pub joining: Vec<Guid>,
+}
+
+impl ObservedGroup {
+    /// Whether anybody is heard who is a member or would be one.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        !(self.members.is_empty() && self.joining.is_empty())
+    }
+
+    /// Whether there is an epoch, all its members take part, and none of them is suspected.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        let is_well = |it: &ObservedMember| it.position.is_some() && !it.is_suspected && !it.is_changing;
+        !self.members.is_empty() && !self.is_suspended && self.members.iter().all(is_well)
+    }
+}
+
+/// One line, and one for each member.
+impl fmt::Display for ObservedGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.topic)?;
+        if !self.partition.is_empty() {
+            write!(f, " in partition {}", self.partition)?;
+        }
+        match (self.members.len(), self.epoch) {
+            (0, _) => f.write_str(": no member is heard")?,
+            (count, epoch) => write!(f, ": epoch {epoch}, members {count}, position {}", self.position)?,
+        }
+        if self.is_suspended {
+            f.write_str(", suspended")?;
+        } else if self.is_changing {
+            f.write_str(", changing")?;
+        }
+        for member in &self.members {
+            write!(f, "\n  {member}")?;
+            if let Some(position) = member.position {
+                write!(f, ", behind by {}", self.position.saturating_sub(position))?;
+            }
+        }
+        for participant in &self.joining {
+            write!(f, "\n  {participant} asks to join")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ObservedMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.participant)?;
+        if !self.name.is_empty() {
+            write!(f, " \"{}\"", self.name)?;
+        }
+        f.write_str(match self.position {
+            _ if self.is_changing => " changing",
+            None => " not heard",
+            Some(_) => " active",
+        })?;
+        if self.is_suspected {
+            write!(f, ", suspected: silent for {} ms", self.silent_for.0 / 1_000_000)?;
+        }
+        if self.is_stored {
+            f.write_str(", on a disk")?;
+        }
+        if self.is_held {
+            f.write_str(", takes nothing")?;
+        }
+        if self.position.is_some() && !self.is_caught_up {
+            f.write_str(", not caught up")?;
+        }
+        self.position.map_or(Ok(()), |position| write!(f, ", position {position}"))
+    }
+}
