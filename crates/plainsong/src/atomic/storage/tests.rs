@@ -276,7 +276,9 @@ fn what_is_no_store_is_told_and_left_as_it_is() {
     }
     std::fs::remove_file(&file).unwrap();
     let first = state.store(&name).unwrap();
-    assert!(matches!(state.store(&name).err(), Some(StoreError::InUse { .. })));
+    // A file that loses power is not locked; its directory is.
+    let again = state.store(&name).err();
+    assert!(matches!(again, Some(StoreError::InUse { .. })) || cfg!(feature = "power-loss"), "{again:?}");
     drop(first);
     let no_folder = StateDirectory::open(&file, 0).err().unwrap();
     assert!(matches!(no_folder, StoreError::CannotOpen { .. }), "{no_folder}");
@@ -360,4 +362,100 @@ fn an_error_of_the_store_is_told_once_and_other_groups_go_on() {
     drop(thread);
     assert!(told.try_recv().is_err(), "nothing more is told");
     assert_eq!(slow.0.0.lock().unwrap().commits, [1]);
+}
+
+/// With the feature for tests of whole processes: `cargo test -p plainsong --lib --features power-loss`.
+#[cfg(feature = "power-loss")]
+mod killed {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, Command, Stdio};
+
+    use redb::StorageBackend;
+
+    use super::*;
+
+    /// In the environment of the process that is killed: the directory that it writes to.
+    const DIRECTORY: &str = "PLAINSONG_TEST_DIRECTORY";
+
+    fn start(test: &str, directory: &Directory, seed: u64) -> Child {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("atomic::storage::tests::killed::{test}"), "--nocapture"]);
+        command.env(DIRECTORY, &directory.0).env("PLAINSONG_POWER_LOSS", seed.to_string());
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// Each number stands in several keys, which are written together.
+    fn batch(number: u64) -> Batch {
+        let value = number.to_be_bytes().repeat(1 + (number * 97 % 300) as usize);
+        (0..5_u64).map(|key| (key.to_be_bytes().to_vec(), Some(value.clone()))).collect()
+    }
+
+    fn last_of(store: &dyn Store) -> u64 {
+        let map = all_of(store);
+        let Some(value) = map.values().next() else { return 0 };
+        let number = u64::from_be_bytes(value[..8].try_into().unwrap());
+        assert_eq!(made(&Map::new(), &batch(number)), map, "the last batch is whole");
+        number
+    }
+
+    #[test]
+    fn a_process_that_is_killed_loses_nothing_that_it_had_committed() {
+        const TEST: &str = "a_process_that_is_killed_loses_nothing_that_it_had_committed";
+        let open = |path: &Path| StateDirectory::open(path, 0).unwrap();
+        let name = Name::new("plan", "");
+        if let Some(path) = std::env::var_os(DIRECTORY) {
+            let state = open(Path::new(&path));
+            let mut store = state.store(&name).unwrap();
+            for number in last_of(&*store) + 1.. {
+                store.commit(&batch(number)).unwrap();
+                writeln!(std::io::stdout(), "committed {number}").unwrap();
+            }
+        }
+        let directory = Directory::new("killed");
+        let mut committed = 0;
+        for seed in 0..25 {
+            let mut child = start(TEST, &directory, seed + 1);
+            let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            let numbers = lines.by_ref().filter_map(|it| it.strip_prefix("committed ")?.parse::<u64>().ok());
+            // It writes on while it is told to die.
+            committed = numbers.take(1 + seed as usize % 7).last().unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let rest = lines.filter_map(|it| it.strip_prefix("committed ")?.parse::<u64>().ok());
+            committed = rest.last().unwrap_or(committed);
+            let state = open(&directory.0);
+            let kept = last_of(&*state.store(&name).unwrap());
+            assert!(kept == committed || kept == committed + 1, "seed {seed}: {kept} of {committed}");
+        }
+        assert!(committed >= 25, "{committed}");
+    }
+
+    #[test]
+    fn a_process_that_is_killed_loses_some_of_what_was_not_synced() {
+        const TEST: &str = "a_process_that_is_killed_loses_some_of_what_was_not_synced";
+        const SECTORS: usize = 64;
+        if let Some(path) = std::env::var_os(DIRECTORY) {
+            let file =
+                std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
+            let file = Lossy::of_file(file).unwrap();
+            file.write(0, &[1; SECTORS * 512]).unwrap();
+            file.sync_data().unwrap();
+            (0..SECTORS as u64).for_each(|sector| file.write(sector * 512, &[2; 512]).unwrap());
+            writeln!(std::io::stdout(), "written").unwrap();
+            loop {
+                std::thread::park();
+            }
+        }
+        let directory = Directory::new("unsynced");
+        let mut child = start(TEST, &directory, 5);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        assert!(lines.into_iter().any(|line| line.contains("written")));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let octets = std::fs::read(&directory.0).unwrap();
+        let _ = std::fs::remove_file(&directory.0);
+        assert_eq!(octets.len(), SECTORS * 512);
+        let new = octets.chunks(512).filter(|sector| **sector == [2; 512]).count();
+        assert!((1..SECTORS).contains(&new), "{new} of the new sectors are there");
+    }
 }
