@@ -112,6 +112,7 @@ impl Group {
             voters_since: 1,
             base_position: 0,
             base_clock: 0,
+            lineage: 0,
         }
     }
 

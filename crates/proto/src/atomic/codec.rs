@@ -200,7 +200,8 @@ fn put_report(report: &Report, out: &mut Vec<u8>) {
 }
 
 pub(super) fn put_view(view: &View, out: &mut Vec<u8>) {
-    for word in [view.instance, view.epoch, view.voters_since, view.base_position, view.base_clock] {
+    let View { instance, lineage, epoch, voters_since, base_position, base_clock, .. } = *view;
+    for word in [instance, lineage, epoch, voters_since, base_position, base_clock] {
         put(word, out);
     }
     put_count(view.members.len(), out);
@@ -292,7 +293,8 @@ fn report(from: &mut Reader<'_>) -> Result<Report, Malformed> {
 }
 
 pub(super) fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
-    let (instance, epoch, voters_since) = (word(from)?, word(from)?, word(from)?);
+    let (instance, lineage) = (word(from)?, word(from)?);
+    let (epoch, voters_since) = (word(from)?, word(from)?);
     let (base_position, base_clock) = (word(from)?, word(from)?);
     let places = from.count(MEMBERS_MAX, 22)?;
     let mut members: Vec<Place> = Vec::with_capacity(places);
@@ -308,7 +310,7 @@ pub(super) fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
     if epoch == 0 || members.is_empty() {
         return Err(Malformed::LengthOutOfRange);
     }
-    Ok(View { instance, epoch, members, voters, voters_since, base_position, base_clock })
+    Ok(View { instance, lineage, epoch, members, voters, voters_since, base_position, base_clock })
 }
 
 fn decision(from: &mut Reader<'_>) -> Result<Decision, Malformed> {
@@ -398,6 +400,7 @@ mod tests {
     fn view() -> View {
         View {
             instance: 7,
+            lineage: 2,
             epoch: 4,
             members: vec![
                 Place { id: id(1), caught_up: true, storage: Storage::Durable },

@@ -42,6 +42,22 @@ pub enum Change<B> {
         /// Something of another group is there.
         discards: bool,
     },
+    /// The history of the group begins again: what was kept of it before is void.
+    Void {
+        /// Which group.
+        instance: u64,
+        /// The lineage in which it is now.
+        lineage: u64,
+        /// The entries of the history, and where they are held.
+        entries: Vec<(u64, Option<Slot>)>,
+    },
+    /// The group goes on in this lineage with what it has.
+    Lineage {
+        /// Which group.
+        instance: u64,
+        /// The lineage.
+        lineage: u64,
+    },
     /// It may have spoken as any of these since its view began, beside the one in the view.
     Claims(Vec<MemberId>),
     /// It is in this view, with this rank; entries of the epoch follow.
@@ -108,6 +124,8 @@ pub struct EpochImage<B> {
 pub struct Image<B> {
     /// Of which group; 0 if it was never in one.
     pub instance: u64,
+    /// And in which lineage of it.
+    pub lineage: u64,
     /// It was in a view; so that it makes no other group.
     pub was_member: bool,
     /// As whom it may have spoken since its view began.
@@ -167,8 +185,18 @@ impl<B: BodyCodec> Change<B> {
             batch.insert(key, value);
         };
         let word = |word: u64| Some(word.to_le_bytes().to_vec());
+        let words = |one: u64, other: u64| Some([one.to_le_bytes(), other.to_le_bytes()].concat());
         match self {
-            Self::Begin { instance, .. } => put(key(Table::Instance, &[]), word(*instance)),
+            Self::Begin { instance, .. } => put(key(Table::Instance, &[]), words(*instance, 0)),
+            Self::Lineage { instance, lineage } => put(key(Table::Instance, &[]), words(*instance, *lineage)),
+            Self::Void { instance, lineage, entries } => {
+                put(key(Table::Instance, &[]), words(*instance, *lineage));
+                put(key(Table::Have, &[]), None);
+                put(key(Table::State, &[]), None);
+                for (position, slot) in entries {
+                    forget(*position, *slot, &mut put);
+                }
+            }
             Self::Claims(ids) => {
                 let mut octets = Vec::new();
                 ids.iter().for_each(|id| codec::put_member(*id, &mut octets));
@@ -214,11 +242,7 @@ impl<B: BodyCodec> Change<B> {
                 put(key(Table::Agreed, &[entry.position]), Some(octets));
             }
             Self::Through(position) => put(key(Table::Have, &[]), word(*position)),
-            Self::Forgotten(position, Some(slot)) => {
-                put(key(Table::Placed, &[*position]), None);
-                put(slot.key(), None);
-            }
-            Self::Forgotten(position, None) => put(key(Table::Agreed, &[*position]), None),
+            Self::Forgotten(position, slot) => forget(*position, *slot, &mut put),
             Self::State(through, state) => {
                 let octets = [&through.to_le_bytes()[..], state].concat();
                 put(key(Table::State, &[]), Some(octets));
@@ -287,6 +311,10 @@ impl<B: BodyCodec> Image<B> {
         let counts = rows(Table::Count);
         let view = rows(Table::View).pop_first();
         let was_member = view.is_some();
+        let of_group = rows(Table::Instance).pop_first();
+        let pair =
+            |(_, value): (_, Vec<u8>)| all(&value, |from| Ok((codec::word(from)?, codec::word(from)?)));
+        let (instance, lineage) = of_group.map(pair).transpose()?.unwrap_or_default();
         let view = view.filter(|(_, value)| !value.is_empty());
         let state = rows(Table::State).pop_first().map(|(_, value)| state(&value)).transpose()?;
         // Of a transfer a part may be there, and all before it.
@@ -295,7 +323,8 @@ impl<B: BodyCodec> Image<B> {
         let have = only_word(rows(Table::Have))?.max(last).max(through);
         Ok(Self {
             was_member,
-            instance: only_word(rows(Table::Instance))?,
+            instance,
+            lineage,
             claims: claims(rows(Table::Claims))?,
             epoch: view.map(|(_, value)| epoch(&value, &counts, held)).transpose()?,
             have,
@@ -328,6 +357,16 @@ fn claims(mut rows: Rows) -> Result<Vec<MemberId>, Malformed> {
         ids.push(codec::member(&mut from)?);
     }
     Ok(ids)
+}
+
+fn forget(position: u64, slot: Option<Slot>, put: &mut impl FnMut(Vec<u8>, Option<Vec<u8>>)) {
+    match slot {
+        Some(slot) => {
+            put(key(Table::Placed, &[position]), None);
+            put(slot.key(), None);
+        }
+        None => put(key(Table::Agreed, &[position]), None),
+    }
 }
 
 fn placed_octets(slot: Slot, from: MemberId) -> Vec<u8> {
@@ -449,6 +488,7 @@ mod tests {
         let place = |number| Place { id: id(number), caught_up: true, storage: Storage::Durable };
         View {
             instance: 9,
+            lineage: 0,
             epoch,
             members: vec![place(1), place(2)],
             voters: vec![id(1).voter()],

@@ -98,6 +98,9 @@ pub struct Place {
 pub struct View {
     /// Of which of the groups that were ever made of the topic.
     pub instance: u64,
+    /// One more each time that all members failed and some of what was delivered may be lost: what others have
+    /// of before is void.
+    pub lineage: u64,
     /// Number of the epoch, from 1.
     pub epoch: u64,
     /// Who takes part; the place in this list is the rank.
@@ -151,6 +154,7 @@ impl Decision {
         let members: Vec<Place> = members.into_iter().map(place).collect();
         let none = View {
             instance,
+            lineage: 0,
             epoch: 0,
             members: Vec::new(),
             voters: Vec::new(),
@@ -230,12 +234,18 @@ pub struct Joiner {
 /// them hold. Those go on who hear one another, as many as a greedy choice finds.
 ///
 /// Partial reports count only when there are no others, and none will come: then the one that has delivered
-/// most goes on alone, and the others join it again.
+/// most goes on alone with what it has, and the others join it again.
 #[must_use]
 pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Voters) -> Option<Decision> {
     let lanes = view.members.len();
     let is_of = |report: &&Report| report.epoch == view.epoch && report.holds.len() == lanes;
     let last_resort = last_resort(view, reports);
+    if let Some(report) = last_resort
+        && !report.caught_up
+    {
+        return Some(go_on_alone(view, report, joiners, voters));
+    }
+    let last_resort = last_resort.map(|it| it.id);
     let counts = |report: &&Report| is_of(report) && (!report.is_partial || last_resort == Some(report.id));
     let report_of = |rank: usize| {
         let place = view.members.get(rank)?;
@@ -263,23 +273,18 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
         |lane: usize| incumbents.iter().filter_map(|rank| report_of(rank)?.holds.get(lane).copied()).min();
     let cut: Vec<u64> = (0..lanes).map(|lane| held(lane).unwrap_or(0)).collect();
     let clock = reports.iter().filter(|it| it.epoch == view.epoch).map(|it| it.clock).max().unwrap_or(0);
-    let mut members: Vec<Place> = incumbents
+    let members: Vec<Place> = incumbents
         .iter()
         .filter_map(|rank| {
             let (id, storage) = (report_of(rank)?.speaker(), view.members[rank].storage);
             Some(Place { id, caught_up: is_caught_up(rank), storage })
         })
         .collect();
-    for joiner in joiners {
-        let is_there = members.iter().any(|it| it.id.prefix == joiner.id.prefix);
-        if !is_there && members.len() < MEMBERS_MAX {
-            let Joiner { id, caught_up, storage } = *joiner;
-            members.push(Place { id, caught_up, storage });
-        }
-    }
+    let members = with_joiners(members, joiners);
     let (voters, voters_since) = voters.of(view, &members);
     let next = View {
         instance: view.instance,
+        lineage: view.lineage + u64::from(last_resort.is_some()),
         epoch: view.epoch + 1,
         members,
         voters,
@@ -292,18 +297,44 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
 
 /// Who goes on alone where all members started again, and each may have lost something: who has delivered
 /// most, since what the others had delivered is the beginning of that.
-fn last_resort(view: &View, reports: &[Report]) -> Option<MemberId> {
-    let of = |id: MemberId| {
-        let mut reports =
-            reports.iter().filter(|it| it.epoch == view.epoch && it.holds.len() == view.members.len());
-        reports.find(|it| it.id == id)
-    };
+fn last_resort<'a>(view: &View, reports: &'a [Report]) -> Option<&'a Report> {
+    let is_of = |it: &&Report| it.epoch == view.epoch && it.holds.len() == view.members.len();
+    let of = |id: MemberId| reports.iter().filter(is_of).find(|it| it.id == id);
     let all: Vec<&Report> = view.members.iter().map(|it| of(it.id)).collect::<Option<_>>()?;
-    if !all.iter().all(|it| it.is_partial) {
-        return None;
+    let able = all.iter().all(|it| it.is_partial).then_some(all)?;
+    able.into_iter().max_by_key(|it| (it.position, it.caught_up, std::cmp::Reverse(it.id)))
+}
+
+/// Nobody has what came before the epoch: the group goes on with what is left of that.
+fn go_on_alone(view: &View, report: &Report, joiners: &[Joiner], voters: &Voters) -> Decision {
+    let rank = view.rank_of(report.id);
+    let mut incumbents = Ranks::default();
+    rank.into_iter().for_each(|rank| incumbents.add(rank));
+    let storage = rank.map_or(Storage::None, |rank| view.members[rank].storage);
+    let members = with_joiners(vec![Place { id: report.speaker(), caught_up: true, storage }], joiners);
+    let (voters, voters_since) = voters.of(view, &members);
+    let next = View {
+        instance: view.instance,
+        lineage: view.lineage + 1,
+        epoch: view.epoch + 1,
+        members,
+        voters,
+        voters_since,
+        base_position: report.position,
+        base_clock: report.clock.max(view.base_clock) + 1,
+    };
+    Decision { base: view.epoch, cut: vec![0; view.members.len()], incumbents, next }
+}
+
+/// These members and those who join, as far as there is room.
+fn with_joiners(mut members: Vec<Place>, joiners: &[Joiner]) -> Vec<Place> {
+    for Joiner { id, caught_up, storage } in joiners.iter().copied() {
+        let is_there = members.iter().any(|it| it.id.prefix == id.prefix);
+        if !is_there && members.len() < MEMBERS_MAX {
+            members.push(Place { id, caught_up, storage });
+        }
     }
-    let able = all.into_iter().filter(|it| it.caught_up);
-    able.max_by_key(|it| (it.position, std::cmp::Reverse(it.id))).map(|it| it.id)
+    members
 }
 
 /// Of those the most that hear one another, found greedily: who hears the fewest of them goes first, then who
@@ -381,6 +412,7 @@ mod tests {
     fn view(count: u8) -> View {
         View {
             instance: 1,
+            lineage: 0,
             epoch: 8,
             members: (1..=count)
                 .map(|it| Place { id: id(it), caught_up: true, storage: Storage::None })
@@ -489,5 +521,39 @@ mod tests {
         assert_eq!(next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(1), id(2), id(7)]);
         assert_eq!(next.voters, [id(1).voter(), id(2).voter(), id(7).voter()]);
         assert_eq!(next.voters_since, 9);
+    }
+
+    #[test]
+    fn who_started_again_and_may_have_lost_something_goes_on_only_where_nobody_has_more() {
+        let view = view(3);
+        let partial = |number, position| {
+            let report = report(&view, number, &[position, 0, 0], 0b111);
+            Report { is_partial: true, position: 100 + position, successor: Some(id(number + 10)), ..report }
+        };
+        let all = [partial(1, 4), partial(2, 6), partial(3, 5)];
+        assert_eq!(end(&view, &all[..2]), None);
+        let whole =
+            end(&view, &[all[0].clone(), report(&view, 2, &[5, 0, 0], 0b111), all[2].clone()]).unwrap();
+        assert_eq!((whole.incumbents, whole.next.lineage, whole.next.base_position), (Ranks(0b010), 0, 105));
+        let rest = end(&view, &all).unwrap();
+        assert_eq!((rest.incumbents, &rest.cut[..]), (Ranks(0b010), &[6, 0, 0][..]));
+        assert_eq!((rest.next.lineage, rest.next.base_position), (1, 106));
+        assert_eq!(rest.next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(12)]);
+        // What came before the epoch is lost, too.
+        let none = all.map(|it| Report { caught_up: false, position: it.position - 50, ..it });
+        let rest = end(&view, &none).unwrap();
+        assert_eq!((&rest.cut[..], rest.next.base_position), (&[0, 0, 0][..], 56));
+        assert!(rest.next.members[0].caught_up);
+    }
+
+    #[test]
+    fn those_with_a_disk_vote_if_there_are_any() {
+        let mut view = view(4);
+        view.members[1].storage = Storage::Durable;
+        let voters = |view: &View| Voters::Members.of(view, &view.members).0;
+        assert_eq!(voters(&view), [id(2).voter()]);
+        view.members[3].storage = Storage::Stable;
+        view.members[2].storage = Storage::Durable;
+        assert_eq!(voters(&view), [id(2).voter(), id(3).voter(), id(4).voter()]);
     }
 }

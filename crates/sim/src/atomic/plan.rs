@@ -289,7 +289,11 @@ fn draw_voters(rng: &mut Rng, nodes: &mut Vec<NodePlan>) -> Voters {
 }
 
 fn draw_config(rng: &mut Rng, voters: Voters, members: usize) -> Config {
-    let storage = if rng.chance(25) { Storage::Durable } else { Storage::None };
+    let storage = match rng.below(100) {
+        0..18 => Storage::Durable,
+        18..25 => Storage::Stable,
+        _ => Storage::None,
+    };
     let keeps_history = storage != Storage::None || rng.chance(50);
     let bootstrap_after =
         (voters == Voters::Members).then(|| Duration::from_millis(*rng.pick(&[100, 300, 1_000])));

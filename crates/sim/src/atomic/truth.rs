@@ -233,7 +233,7 @@ impl Truth {
         let changes = truth.reports[rank].as_ref().is_some_and(|old| {
             let is_less = old.holds.iter().zip(&report.holds).any(|(old, new)| old > new);
             let is_other = old.holds != report.holds || old.clock != report.clock;
-            if old.successor == report.successor { is_other } else { is_less }
+            if old.successor == report.successor { is_other } else { is_less && !report.is_partial }
         });
         let known = &truth.safe(is_durable)[rank];
         let is_true =
@@ -241,6 +241,7 @@ impl Truth {
         let keeps = truth.rows[rank].as_ref().is_none_or(|row| {
             (row.clock <= report.clock || report.successor.is_some())
                 && row.acked.iter().zip(&report.holds).all(|(told, holds)| told <= holds)
+                || report.is_partial
         });
         truth.reports[rank] = Some(report.clone());
         if changes {
@@ -276,6 +277,9 @@ impl Truth {
             return;
         }
         truth.decision = Some(Arc::clone(decision));
+        if decision.next.lineage > truth.view.lineage {
+            self.lose(decision);
+        }
         self.check_decision(decision);
         self.place_within(decision);
         let Some(group) = self.groups.get_mut(&instance) else { return };
@@ -284,6 +288,26 @@ impl Truth {
         if placed != decision.next.base_position {
             self.violated("positions", format!("{placed} entries before {:?}", decision.next));
         }
+    }
+
+    /// All members of an epoch failed at once, and did not vouch for what is durable: what was delivered in it
+    /// begins again with what is left.
+    fn lose(&mut self, decision: &Decision) {
+        let instance = decision.next.instance;
+        if self.is_durable {
+            self.violated("lineage", format!("members vouched for what is durable, and {decision:?}"));
+        }
+        let Some(group) = self.groups.get_mut(&instance) else { return };
+        let Some(truth) = group.epochs.get_mut(&decision.base) else { return };
+        let cut: u64 = decision.cut.iter().sum();
+        let left = truth.view.base_position.min(decision.next.base_position - cut);
+        truth.placed.fill(0);
+        truth.last = (0, 0);
+        group.order.truncate(left as usize);
+        group.digests.truncate(left as usize);
+        group.resolved = group.resolved.min(left);
+        group.last_of_writer =
+            group.order.iter().map(|place| (place.entry.writer, place.entry.number)).collect();
     }
 
     fn check_decision(&mut self, decision: &Decision) {
@@ -305,7 +329,7 @@ impl Truth {
                 wrong.push(("clocks", format!("rank {rank} is ahead of the next epoch")));
             }
         }
-        if !is_caught_up {
+        if !is_caught_up && decision.next.lineage == truth.view.lineage {
             wrong.push(("incumbents", "nobody goes on who has caught up".to_owned()));
         }
         if truth.placed.iter().zip(&decision.cut).any(|(placed, cut)| placed > cut) {

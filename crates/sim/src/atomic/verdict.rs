@@ -1,11 +1,12 @@
 //! One run: faults, then none, and what must have come of it.
 
-use plainsong_proto::atomic::MemberId;
 use plainsong_proto::atomic::member::{Member, Phase};
 use plainsong_proto::atomic::view::Voters;
+use plainsong_proto::atomic::{MemberId, Storage};
 use plainsong_proto::time::{Duration, Instant};
 
 use super::Mistake;
+use super::entry::Entry;
 use super::plan::{Length, Plan};
 use super::process::Process;
 use super::world::World;
@@ -91,10 +92,16 @@ impl World {
             it.voter() == Some(voter) && (is_inside || it.fixed.is_some())
         };
         let votes = view.voters.iter().filter(|voter| alive().any(|it| is_voter(it, **voter))).count();
-        let is_there = |id: MemberId| {
-            alive().any(|it| !it.is_leaving && it.member().is_some_and(|it| it.place() == Some(id)))
+        let inside = |id: MemberId| {
+            let mut members = alive().filter(|it| !it.is_leaving).filter_map(Process::member);
+            members.find(|member| member.place() == Some(id))
         };
-        votes * 2 > view.voters.len() && view.members.iter().any(|it| it.caught_up && is_there(it.id))
+        let has_all = |member: &Member<Entry>| {
+            self.plan.config.storage != Storage::Stable || member.place() == Some(member.id())
+        };
+        let mut there = view.members.iter().filter(|it| it.caught_up).filter_map(|it| inside(it.id));
+        let goes_on = there.any(has_all) || view.members.iter().all(|it| inside(it.id).is_some());
+        votes * 2 > view.voters.len() && goes_on
     }
 
     /// Waits until all is well.

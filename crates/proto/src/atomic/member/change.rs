@@ -100,6 +100,10 @@ impl<B: Body> Member<B> {
             self.evict(now, decision);
         } else if epoch.holds(&decision.cut) {
             self.install(now, decision);
+        } else if self.is_partial() {
+            // It has lost some of that, and lacks what comes before the next epoch.
+            self.take_back(decision);
+            self.begin(now, &decision.next, 0);
         } else {
             // It cannot be: the cut is the least of what the incumbents hold.
             self.actions.push_back(Action::Status(Status::Diverged));
@@ -121,7 +125,9 @@ impl<B: Body> Member<B> {
         // Who started again does not know of all that it delivered.
         let has_all = self.caught_up && !self.is_successor();
         let closing = self.epoch.as_ref().filter(|_| has_all).map_or(0, |epoch| epoch.digest);
-        if self.is_partial() {
+        if decision.next.lineage != self.lineage {
+            self.lineage = decision.next.lineage;
+            self.store_lineage();
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
         self.take_back(decision);
@@ -160,7 +166,7 @@ impl<B: Body> Member<B> {
     /// Begins an epoch as one of its members.
     pub(super) fn begin(&mut self, now: Instant, view: &View, closing: u64) {
         let Some((rank, is_successor)) = self.place_in(view) else { return };
-        self.enter(view.instance);
+        self.enter(view.instance, view.lineage);
         self.renounced = None;
         if !self.config.keeps_history && self.have < view.base_position {
             if self.was_member {
@@ -371,22 +377,30 @@ impl<B: Body> Member<B> {
         self.window.clear();
         self.window_octets = 0;
         self.window_positions.clear();
-        self.enter(0);
+        self.enter(0, 0);
         self.rejoin(now, None);
     }
 
-    /// What was delivered of another group does not count in this one.
-    pub(super) fn enter(&mut self, instance: u64) {
-        if self.instance == instance {
+    /// What was delivered of another group, or in another lineage of it, does not count in this one.
+    pub(super) fn enter(&mut self, instance: u64, lineage: u64) {
+        if (self.instance, self.lineage) == (instance, lineage) {
             return;
         }
         if self.have > 0 {
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
-        let discards = self.instance != 0;
-        self.instance = instance;
-        self.store_begin(discards);
+        let before = std::mem::replace(&mut self.instance, instance);
+        self.lineage = lineage;
         self.have = 0;
+        if before == instance {
+            self.store_void();
+            self.history.clear();
+            return;
+        }
+        self.store_begin(before != 0);
+        if lineage > 0 {
+            self.store_lineage();
+        }
         self.was_member = false;
         self.history.clear();
         self.decisions.clear();

@@ -55,6 +55,7 @@ impl<B: Body> Member<B> {
         let id = MemberId { nonce: last.map_or(id.nonce, |last| last.wrapping_add(1)), ..id };
         let mut member = Self::new(config, id, now);
         member.instance = image.instance;
+        member.lineage = image.lineage;
         member.was_member = image.was_member;
         member.have = image.have;
         member.decisions = image.decisions.into_iter().map(std::sync::Arc::new).collect();
@@ -265,6 +266,21 @@ impl<B: Body> Member<B> {
     pub(super) fn store_begin(&mut self, discards: bool) {
         self.disk.places.clear();
         self.store(Change::Begin { instance: self.instance, discards });
+    }
+
+    /// Its group goes on with what it has, and others may have had more.
+    pub(super) fn store_lineage(&mut self) {
+        self.store(Change::Lineage { instance: self.instance, lineage: self.lineage });
+    }
+
+    /// Its group goes on with what another has: what was kept of it is void.
+    pub(super) fn store_void(&mut self) {
+        if self.config.storage != Storage::None {
+            let places = std::mem::take(&mut self.disk.places);
+            let entry = |it: &Delivered<B>| (it.position, places.get(&it.position).copied());
+            let entries = self.history.entries().map(entry).collect();
+            self.store(Change::Void { instance: self.instance, lineage: self.lineage, entries });
+        }
     }
 
     /// All changes up to this one are durable.

@@ -90,8 +90,8 @@ impl<B: Body> Member<B> {
         if let Some(view) = &self.joining.view
             && self.config.keeps_history
         {
-            let instance = view.instance;
-            self.enter(instance);
+            let (instance, lineage) = (view.instance, view.lineage);
+            self.enter(instance, lineage);
             self.tick_fetch(now);
         }
         let join = Join {
@@ -180,7 +180,7 @@ impl<B: Body> Member<B> {
             return;
         }
         if next.rank_of(self.id).is_some() {
-            self.enter(next.instance);
+            self.enter(next.instance, next.lineage);
             self.remember(decision);
             self.begin(now, next, 0);
         } else {

@@ -118,6 +118,8 @@ pub struct Member<B> {
     have: u64,
     /// Of which group; 0 before the first.
     instance: u64,
+    /// And in which lineage of it.
+    lineage: u64,
     /// A group that was left for an older one.
     renounced: Option<Renounced>,
     /// Whether everything up to the beginning of the epoch was.
@@ -191,6 +193,7 @@ impl<B: Body> Member<B> {
             disk: Disk::default(),
             have: 0,
             instance: 0,
+            lineage: 0,
             renounced: None,
             caught_up: false,
             is_held: false,
