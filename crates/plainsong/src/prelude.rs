@@ -3,7 +3,7 @@
 pub use crate::cdr::{OctetSeq, XcdrVersion};
 pub use crate::instance::{Guid, InstanceHandle};
 pub use crate::qos::{
-    AccessScope, ConsistencyKind, DestinationOrder, Durability, History, HistoryKind, Liveliness,
+    AccessScope, ConsistencyKind, DeliverAt, DestinationOrder, Durability, History, HistoryKind, Liveliness,
     LivelinessKind, Ownership, PolicyId, Presentation, QosSet, ReliabilityKind, ResourceLimits,
 };
 pub use crate::sample::{InstanceState, SampleInfo, SampleState, ViewState};

@@ -2,7 +2,7 @@
 //! in XML are in [`crate::qos_provider`].
 
 pub use plainsong_proto::qos::{
-    AccessScope, Consistency, ConsistencyKind, DestinationOrder, Durability, DurabilityService,
+    AccessScope, Consistency, ConsistencyKind, DeliverAt, DestinationOrder, Durability, DurabilityService,
     EntityFactory, EntityKind, History, HistoryKind, Inconsistent, LENGTH_UNLIMITED, Liveliness,
     LivelinessKind, Ownership, POLICIES, Policy, PolicyId, Presentation, Property, QosSet,
     ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits, Shortfall, TypeConsistency,

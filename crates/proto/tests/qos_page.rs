@@ -425,10 +425,10 @@ const ROWS: &[Row] = &[
     Row {
         policy: "CONSISTENCY",
         value: |qos| {
-            let Consistency { kind, slow_member_delay } = qos.consistency;
-            format!("{kind}, slow members {slow_member_delay}")
+            let Consistency { kind, slow_member_delay, deliver_at } = qos.consistency;
+            format!("{kind}, slow members {slow_member_delay}, delivered when {deliver_at}")
         },
-        rule: "offered kind ≥ requested: EVENTUAL < ATOMIC; slow_member_delay is not compared",
+        rule: "offered kind ≥ requested: EVENTUAL < ATOMIC; the rest is not compared",
         files: &[
             "crates/proto/src/qos/check.rs",
             "crates/plainsong/src/consistent.rs",
@@ -439,6 +439,7 @@ const ROWS: &[Row] = &[
             (CONSISTENCY, "what_would_part_the_readers_of_an_atomic_topic_is_refused_by_name"),
             (CONSISTENCY, "an_atomic_entity_is_in_one_partition_without_sets_and_stays_there"),
             (CONSISTENCY, "how_long_a_slow_member_is_waited_for_is_told_and_not_compared"),
+            (CONSISTENCY, "when_samples_are_delivered_is_told_and_not_compared"),
             (READERS, "a_reader_with_atomic_is_told_to_plainsong_alone_whoever_comes_first"),
             (READERS, "atomic_readers_match_atomic_writers_and_only_our_side_hears_what_others_lack"),
             (CONSISTENCY, "atomic_is_one_parameter_that_others_may_ignore_and_eventual_is_none"),
@@ -447,8 +448,7 @@ const ROWS: &[Row] = &[
             (ENTITIES, "what_contradicts_atomic_is_refused_by_name"),
         ],
         effect: "The participants with ATOMIC endpoints of a topic are a group: its readers have the same samples in the same \
-                 order, or none has them. EVENTUAL readers get what an ATOMIC writer writes after that. Not carried out yet: \
-                 DURABILITY TRANSIENT and PERSISTENT.",
+                 order, or none has them. EVENTUAL readers get what an ATOMIC writer writes after that.",
     },
 ];
 
@@ -488,16 +488,20 @@ A writer with ATOMIC waits for the slowest member of its group. `slow_member_del
 before it is excluded: EVICTED tells it so, and it joins again once its readers take. What it missed meanwhile it gets
 where writers are TRANSIENT_LOCAL, or else its readers count it in SAMPLE_LOST. Infinite, the default, says never.
 
-ATOMIC travels as parameter 0x8f05 of an announcement: a long, 1, and then `slow_member_delay` as a duration, unless it
-is infinite. EVENTUAL is not sent. Other products ignore the parameter, so that an ATOMIC writer is an ordinary
-reliable writer to them. Plainsong reads it in announcements of Plainsong only, because vendors use such numbers as
+A member whose endpoint is PERSISTENT keeps what was agreed in its state directory. `deliver_at` says when it vouches for
+a sample: DURABLE, the default, when it is on its disk, so that what is delivered outlives a loss of power of all members;
+STABLE when it has received it, so that a loss of power of all members may take the last samples that were delivered.
+
+ATOMIC travels as parameter 0x8f05 of an announcement: a long, 1, then `slow_member_delay` as a duration unless it is
+infinite, and 0 as a long where it is STABLE. EVENTUAL is not sent. Other products ignore the parameter, so that an
+ATOMIC writer is an ordinary reliable writer to them. Plainsong reads it in announcements of Plainsong only, because vendors use such numbers as
 they like. A reader with ATOMIC is announced to Plainsong only: other products would match it, and their reliable
 writers would wait for it. It hears of their writers, and is told REQUESTED_INCOMPATIBLE_QOS; they are told nothing.
 
 | policy | with ATOMIC |
 |---|---|
 | RELIABILITY | RELIABLE. It is the default of a topic or reader with ATOMIC that says nothing; BEST_EFFORT is refused |
-| DURABILITY | VOLATILE and TRANSIENT_LOCAL. TRANSIENT and PERSISTENT are refused until they are carried out |
+| DURABILITY | VOLATILE; TRANSIENT_LOCAL and TRANSIENT, whose history all members keep, so that it outlives its writer; PERSISTENT, which outlives all processes |
 | LIFESPAN | Infinite: samples that expire by the clocks of readers are not the same everywhere. A finite one is refused |
 | DESTINATION_ORDER | BY_RECEPTION_TIMESTAMP, the order in which all readers get the samples. BY_SOURCE_TIMESTAMP is refused, since timestamps do not change that order |
 | OWNERSHIP | SHARED. EXCLUSIVE is refused: each reader finds out by itself, at another time, that an owner is gone |

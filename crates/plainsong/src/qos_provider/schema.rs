@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use plainsong_proto::cdr::XcdrVersion;
 use plainsong_proto::qos::{
-    AccessScope, ConsistencyKind, DestinationOrder, Durability, EntityKind, HistoryKind, LivelinessKind,
-    Ownership, POLICIES, Property, QosSet, ReliabilityKind,
+    AccessScope, ConsistencyKind, DeliverAt, DestinationOrder, Durability, EntityKind, HistoryKind,
+    LivelinessKind, Ownership, POLICIES, Property, QosSet, ReliabilityKind,
 };
 use plainsong_proto::time::Duration;
 
@@ -454,6 +454,12 @@ pub(super) const ELEMENTS: &[PolicyElement] = &[
             field(
                 "slow_member_delay",
                 Form::Duration(|qos, delay| qos.consistency.slow_member_delay = delay),
+            ),
+            field(
+                "deliver_at",
+                Form::Kind(&["STABLE_DELIVERY_QOS", "DURABLE_DELIVERY_QOS"], |qos, index| {
+                    pick(&mut qos.consistency.deliver_at, DeliverAt::ALL, index);
+                }),
             ),
         ],
     },

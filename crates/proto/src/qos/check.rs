@@ -5,7 +5,7 @@ use thiserror::Error;
 use crate::time::Duration;
 
 use super::policy::{
-    AccessScope, DestinationOrder, Durability, History, HistoryKind, LENGTH_UNLIMITED, Ownership, QosSet,
+    AccessScope, DestinationOrder, History, HistoryKind, LENGTH_UNLIMITED, Ownership, QosSet,
     ReliabilityKind, ResourceLimits,
 };
 use super::rxo::{is_pattern, is_whole_pattern, partitions_match};
@@ -110,12 +110,6 @@ fn atomic(qos: &QosSet, kind: EntityKind) -> Result<(), Inconsistent> {
         "OWNERSHIP",
         "who owns an instance depends on when each reader misses a writer, and with CONSISTENCY ATOMIC all get the \
          samples of all writers: use SHARED",
-    )?;
-    require(
-        qos.durability <= Durability::TransientLocal,
-        "DURABILITY",
-        "TRANSIENT and PERSISTENT are not carried out with CONSISTENCY ATOMIC yet: use TRANSIENT_LOCAL, whose \
-         history the other members of the topic keep when its writer ends",
     )
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::policy::{History, HistoryKind, LENGTH_UNLIMITED, Property, QosSet, ResourceLimits};
+use super::policy::{
+    Consistency, DeliverAt, History, HistoryKind, LENGTH_UNLIMITED, Property, QosSet, ResourceLimits,
+};
 use super::table::POLICIES;
 use super::words;
 use crate::status::IncompatibleQosStatus;
-use crate::time::Duration;
 
 /// `RELIABILITY RELIABLE 100 ms, HISTORY KEEP_LAST 5`; `defaults` when it says nothing. Properties are named,
 /// their values are not: they may be secret.
@@ -82,12 +83,20 @@ fn in_words(qos: &QosSet, policy: &str) -> String {
         }
         "TYPE_CONSISTENCY_ENFORCEMENT" => type_consistency(qos),
         "PROPERTY" => properties(&qos.properties),
-        "CONSISTENCY" => match qos.consistency.slow_member_delay {
-            Duration::INFINITE => qos.consistency.kind.to_string(),
-            delay => format!("{} without who is slow for {delay}", qos.consistency.kind),
-        },
+        "CONSISTENCY" => consistency(qos.consistency),
         _ => String::new(),
     }
+}
+
+fn consistency(policy: Consistency) -> String {
+    let mut text = policy.kind.to_string();
+    if !policy.slow_member_delay.is_infinite() {
+        text += &format!(" without who is slow for {}", policy.slow_member_delay);
+    }
+    if policy.deliver_at == DeliverAt::Stable {
+        text += " delivered before it is durable";
+    }
+    text
 }
 
 fn switch(on: bool, what: &str) -> String {

@@ -151,6 +151,19 @@ pub enum ConsistencyKind {
     Atomic = 1,
 }
 
+/// When a member of an ATOMIC topic that keeps its samples on a disk vouches for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[repr(u32)]
+pub enum DeliverAt {
+    /// When it has received them; they are on its disk a moment later. When all members fail at once, what
+    /// was delivered last may be lost.
+    Stable = 0,
+    /// When they are on its disk: what is delivered is on the disks of all such members.
+    #[default]
+    Durable = 1,
+}
+
 /// CONSISTENCY, a policy of Plainsong: what readers of a topic have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
@@ -164,6 +177,8 @@ pub struct Consistency {
     /// With ATOMIC, of a writer: how long the slowest member of the group may hold it up before that is
     /// excluded. Infinite: as long as it is there.
     pub slow_member_delay: Duration,
+    /// With ATOMIC and PERSISTENT: when samples are delivered.
+    pub deliver_at: DeliverAt,
 }
 
 /// HISTORY kinds (§2.2.3.18).
@@ -454,7 +469,11 @@ impl Default for QosSet {
 
 impl Default for Consistency {
     fn default() -> Self {
-        Self { kind: ConsistencyKind::Eventual, slow_member_delay: Duration::INFINITE }
+        Self {
+            kind: ConsistencyKind::Eventual,
+            slow_member_delay: Duration::INFINITE,
+            deliver_at: DeliverAt::Durable,
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use crate::wire::param::{Parameter, ParameterListBuilder, pid};
 use super::check::{OCTETS_MAX, PARTITION_BYTES_MAX, PARTITIONS_MAX, PROPERTIES_MAX, PROPERTY_BYTES_MAX};
 use super::explain::{self, Rule};
 use super::policy::{
-    AccessScope, Consistency, ConsistencyKind, DestinationOrder, Durability, DurabilityService, History,
-    HistoryKind, Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability,
+    AccessScope, Consistency, ConsistencyKind, DeliverAt, DestinationOrder, Durability, DurabilityService,
+    History, HistoryKind, Liveliness, LivelinessKind, Ownership, Presentation, Property, QosSet, Reliability,
     ReliabilityKind, ResourceLimits, TypeConsistency,
 };
 use super::rxo;
@@ -620,8 +620,12 @@ fn destination_order(value: &mut Reader<'_>) -> Result<DestinationOrder, Malform
 
 fn encode_consistency(policy: Consistency, sink: &mut Sink<'_>) {
     sink.u32(policy.kind as u32);
-    if !policy.slow_member_delay.is_infinite() {
+    let is_stable = policy.deliver_at == DeliverAt::Stable;
+    if !policy.slow_member_delay.is_infinite() || is_stable {
         sink.duration(policy.slow_member_delay);
+    }
+    if is_stable {
+        sink.u32(policy.deliver_at as u32);
     }
 }
 
@@ -632,7 +636,12 @@ fn consistency(value: &mut Reader<'_>) -> Result<Consistency, Malformed> {
         _ => return Err(Malformed::InvalidEnum),
     };
     let slow_member_delay = if value.is_empty() { Duration::INFINITE } else { value.duration()? };
-    Ok(Consistency { kind, slow_member_delay })
+    let deliver_at = match if value.is_empty() { 1 } else { value.u32()? } {
+        0 => DeliverAt::Stable,
+        1 => DeliverAt::Durable,
+        _ => return Err(Malformed::InvalidEnum),
+    };
+    Ok(Consistency { kind, slow_member_delay, deliver_at })
 }
 
 fn encode_history(history: History, sink: &mut Sink<'_>) {

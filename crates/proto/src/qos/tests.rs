@@ -77,7 +77,11 @@ fn unusual() -> QosSet {
             Property { name: "told".to_owned(), value: "yes".to_owned(), propagate: true },
             Property { name: "secret".to_owned(), value: "no".to_owned(), propagate: false },
         ],
-        consistency: Consistency { kind: ConsistencyKind::Atomic, slow_member_delay: Duration::from_secs(2) },
+        consistency: Consistency {
+            kind: ConsistencyKind::Atomic,
+            slow_member_delay: Duration::from_secs(2),
+            deliver_at: DeliverAt::Stable,
+        },
     }
 }
 

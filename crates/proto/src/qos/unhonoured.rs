@@ -20,6 +20,10 @@ pub fn unhonoured(qos: &QosSet, kind: EntityKind) -> Vec<Unhonoured> {
 }
 
 fn durability(qos: &QosSet, kind: EntityKind) -> Option<Unhonoured> {
+    if qos.is_atomic() {
+        // Every member of the group keeps the history, and a PERSISTENT one on its disk.
+        return None;
+    }
     let what = match (kind, qos.durability) {
         (EntityKind::Writer, Durability::Transient) => {
             "the writer itself keeps history as its DURABILITY_SERVICE says, and ends with it: there is no \

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::cdr::XcdrVersion;
 
 use super::policy::{
-    AccessScope, ConsistencyKind, DestinationOrder, Durability, HistoryKind, LivelinessKind, Ownership,
-    ReliabilityKind,
+    AccessScope, ConsistencyKind, DeliverAt, DestinationOrder, Durability, HistoryKind, LivelinessKind,
+    Ownership, ReliabilityKind,
 };
 
 /// Kinds that the standard has names for.
@@ -51,6 +51,7 @@ named! {
     }
     HistoryKind { KeepLast => "KEEP_LAST", KeepAll => "KEEP_ALL" }
     ConsistencyKind { Eventual => "EVENTUAL", Atomic => "ATOMIC" }
+    DeliverAt { Stable => "STABLE", Durable => "DURABLE" }
 }
 
 impl ReliabilityKind {

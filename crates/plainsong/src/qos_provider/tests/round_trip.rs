@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use plainsong_proto::cdr::XcdrVersion;
 use plainsong_proto::qos::{
-    AccessScope, Consistency, ConsistencyKind, DestinationOrder, Durability, DurabilityService,
+    AccessScope, Consistency, ConsistencyKind, DeliverAt, DestinationOrder, Durability, DurabilityService,
     EntityFactory, EntityKind, History, HistoryKind, LENGTH_UNLIMITED, Liveliness, LivelinessKind, Ownership,
     Presentation, Property, QosSet, ReaderDataLifecycle, Reliability, ReliabilityKind, ResourceLimits,
     TypeConsistency, WriterDataLifecycle, consistent,
@@ -129,6 +129,7 @@ fn topic_or_endpoint(it: &mut Printer, qos: &QosSet) {
     it.group("consistency", |it| {
         it.leaf("kind", format!("{}_CONSISTENCY_QOS", qos.consistency.kind));
         it.duration("slow_member_delay", qos.consistency.slow_member_delay);
+        it.leaf("deliver_at", format!("{}_DELIVERY_QOS", qos.consistency.deliver_at));
     });
     it.group("data_representation", |it| {
         it.group("value", |it| {
@@ -237,6 +238,7 @@ prop_compose! {
         reliability in select(ReliabilityKind::ALL),
         destination_order in select(DestinationOrder::ALL),
         consistency in select(ConsistencyKind::ALL),
+        deliver_at in select(DeliverAt::ALL),
         flags in any::<[bool; 10]>(),
         lease_duration in duration(1),
         max_blocking_time in duration(0),
@@ -250,7 +252,7 @@ prop_compose! {
             liveliness: Liveliness { kind: liveliness, lease_duration },
             reliability: Reliability { kind: reliability, max_blocking_time },
             destination_order,
-            consistency: Consistency { kind: consistency, slow_member_delay },
+            consistency: Consistency { kind: consistency, slow_member_delay, deliver_at },
             entity_factory: EntityFactory { autoenable_created_entities: c },
             writer_data_lifecycle: WriterDataLifecycle { autodispose_unregistered_instances: d },
             type_consistency: TypeConsistency {

@@ -42,7 +42,8 @@ fn what_would_part_the_readers_of_an_atomic_topic_is_refused_by_name() {
         assert_eq!(refused(kind, by_source), Some("DESTINATION_ORDER"));
         assert_eq!(refused(kind, |qos| qos.ownership = Ownership::Exclusive), Some("OWNERSHIP"));
         assert_eq!(refused(kind, |qos| qos.durability = Durability::TransientLocal), None);
-        assert_eq!(refused(kind, |qos| qos.durability = Durability::Persistent), Some("DURABILITY"));
+        assert_eq!(refused(kind, |qos| qos.durability = Durability::Transient), None);
+        assert_eq!(refused(kind, |qos| qos.durability = Durability::Persistent), None);
     }
     let expires = |qos: &mut QosSet| qos.lifespan = Duration::from_secs(1);
     assert_eq!(refused(Topic, expires), Some("LIFESPAN"));
@@ -127,12 +128,16 @@ fn r2_a_kind_that_nobody_knows_is_refused() {
         let parameter = Parameter { id: pid::PLAINSONG_CONSISTENCY, value };
         decode_parameter(&mut qos, &parameter, true).map(|_| qos.consistency)
     };
-    let atomic = |slow_member_delay| Ok(Consistency { kind: ConsistencyKind::Atomic, slow_member_delay });
+    let (kind, deliver_at) = (ConsistencyKind::Atomic, DeliverAt::Durable);
+    let atomic = |slow_member_delay| Ok(Consistency { kind, slow_member_delay, deliver_at });
     assert_eq!(read(&[0, 0, 0, 0]), Ok(Consistency::default()));
     assert_eq!(read(&[1, 0, 0, 0]), atomic(Duration::INFINITE));
     let seconds = [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0];
     assert_eq!(read(&seconds), atomic(Duration::from_secs(2)));
-    assert_eq!(read(&[&seconds[..], &[9; 4]].concat()), atomic(Duration::from_secs(2)), "more may follow");
+    let stable = Consistency { deliver_at: DeliverAt::Stable, ..atomic(Duration::from_secs(2)).unwrap() };
+    assert_eq!(read(&[&seconds[..], &[0; 4]].concat()), Ok(stable));
+    assert_eq!(read(&[&seconds[..], &[0; 4], &[9; 4]].concat()), Ok(stable), "more may follow");
+    assert_eq!(read(&[&seconds[..], &[9; 4]].concat()), Err(Malformed::InvalidEnum));
     assert_eq!(read(&seconds[..8]), Err(Malformed::Truncated));
     assert_eq!(read(&[1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]), Err(Malformed::InvalidDuration));
     assert_eq!(read(&[2, 0, 0, 0]), Err(Malformed::InvalidEnum));
@@ -155,4 +160,16 @@ fn how_long_a_slow_member_is_waited_for_is_told_and_not_compared() {
     };
     assert_eq!(consistent(&at_once, EntityKind::Writer).map_err(|it| it.policy), Err("CONSISTENCY"));
     assert_eq!(unhonoured(&evicts(atomic()), EntityKind::Writer), []);
+}
+
+#[test]
+fn when_samples_are_delivered_is_told_and_not_compared() {
+    let stable = |qos: QosSet| QosSet {
+        consistency: Consistency { deliver_at: DeliverAt::Stable, ..qos.consistency },
+        ..qos.durability(Durability::Persistent)
+    };
+    let list = encoded(&stable(atomic()), EntityKind::Writer);
+    assert_eq!(decoded(&list, QosSet::writer()).unwrap().consistency, stable(atomic()).consistency);
+    assert_eq!(incompatible(&stable(atomic()), &atomic()), []);
+    assert_eq!(unhonoured(&stable(atomic()), EntityKind::Writer), [], "members keep it on their disks");
 }
