@@ -425,8 +425,7 @@ impl ReaderInner {
     /// Joins the group of the topic.
     fn join(&self) -> Result<()> {
         let qos = self.slot.look(|reader| reader.qos().clone());
-        let partition = qos.partition.first().cloned().unwrap_or_default();
-        let group = self.subscriber.participant.join_group(&self.topic.name, &partition)?;
+        let group = self.subscriber.participant.join_group(&self.topic.name, &qos)?;
         let is_durable = qos.durability >= Durability::TransientLocal;
         group.add_reader(LocalReader { slot: Arc::clone(&self.slot), is_durable });
         // It is enabled once, so that the cell is still empty.

@@ -342,6 +342,15 @@ pub enum PreconditionNotMet {
         "the participant has to keep something on a disk: set PLAINSONG_STATE_DIRECTORY, or Config::state_directory"
     )]
     NoStateDirectory,
+    /// A PERSISTENT endpoint of an ATOMIC topic comes after others that keep less, or nothing.
+    #[error(
+        "the participant is in the group of ATOMIC topic '{topic}' by an endpoint whose DURABILITY or deliver_at keeps less on its disk: \
+         create the one that keeps most first, or give all of them the same QoS"
+    )]
+    KeepsLess {
+        /// The topic.
+        topic: String,
+    },
     /// The entity has EVENTUAL consistency, and so no group.
     #[error("{entity} has CONSISTENCY EVENTUAL: there is no agreed order to wait for")]
     Eventual {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
+use plainsong_proto::atomic;
 use plainsong_proto::cdr::DdsType;
 pub use plainsong_proto::discovery::DiscoveryError;
 use plainsong_proto::discovery::{self, Participant};
@@ -17,7 +18,9 @@ use plainsong_proto::time::Time;
 use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::at_fork;
-use crate::atomic::{AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent, Opening, Storage, Voting};
+use crate::atomic::{
+    AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent, Opening, Storage, Voting, keeps,
+};
 use crate::base::clock;
 use crate::base::config::Config;
 use crate::base::locks::lock;
@@ -554,14 +557,19 @@ impl ParticipantInner {
     }
 
     /// The group of a topic in a partition, which is joined if it was not.
-    pub(crate) fn join_group(&self, topic: &str, partition: &str) -> Result<Arc<GroupSlot>> {
+    pub(crate) fn join_group(&self, topic: &str, qos: &QosSet) -> Result<Arc<GroupSlot>> {
+        let partition = qos.partition.first().map_or("", String::as_str);
         let name = Name::new(topic, partition);
+        let keeps = keeps(qos);
         let slot = self.slot()?;
         let mut groups = lock(&self.atomic_groups);
         if let Some(known) = groups.get(&name) {
+            if known.keeps() < keeps {
+                return Err(PreconditionNotMet::KeepsLess { topic: topic.to_owned() }.into());
+            }
             return Ok(Arc::clone(known));
         }
-        let group = self.open_group(name.clone(), slot, false)?;
+        let group = self.open_group(name.clone(), slot, keeps, false)?;
         groups.insert(name, Arc::clone(&group));
         drop(groups);
         self.router.add_group(&group);
@@ -576,7 +584,7 @@ impl ParticipantInner {
         if groups.len() >= groups_max || !self.storage()?.has_room_for(&name, groups_max)? {
             return Err(PreconditionNotMet::TooManyGroups { max: groups_max }.into());
         }
-        let group = self.open_group(name.clone(), slot, true)?;
+        let group = self.open_group(name.clone(), slot, atomic::Storage::None, true)?;
         groups.insert(name, Arc::clone(&group));
         drop(groups);
         self.router.add_group(&group);
@@ -593,12 +601,15 @@ impl ParticipantInner {
         &self,
         name: Name,
         slot: &Arc<ParticipantSlot>,
+        keeps: atomic::Storage,
         is_witness: bool,
     ) -> Result<Arc<GroupSlot>> {
-        let storage = if self.voting.own().is_some() { Some(self.storage()?) } else { None };
+        let needs_disk = self.voting.own().is_some() || keeps != atomic::Storage::None;
+        let storage = if needs_disk { Some(self.storage()?) } else { None };
         let opening = Opening {
             name,
             voting: &self.voting,
+            keeps,
             storage: storage.as_deref(),
             is_witness,
             limits: (self.config.writer_limits(), self.config.reader_limits()),

@@ -223,8 +223,8 @@ const PADDING_SHIFT: u32 = 4;
 pub(super) struct Addressee {
     pub(super) member: Option<MemberId>,
     pub(super) voter: Option<VoterId>,
-    /// Voters have names, which say nothing of their participants.
-    pub(super) has_named_voters: bool,
+    /// Voters outlive their participants: their names say nothing of those.
+    pub(super) has_lasting_voters: bool,
 }
 
 /// The message of a sample, if it is for this member or voter.
@@ -239,7 +239,7 @@ pub(super) fn message(
     let (first, octets) = unpad(sample.payload.as_slice()).ok_or(AtomicDrop::Undecodable)?;
     let Some(octets) = addressed(first, octets, own).ok_or(AtomicDrop::Undecodable)? else { return Ok(None) };
     let message = codec::decode::<Entry>(octets).map_err(|_| AtomicDrop::Undecodable)?;
-    let is_named = own.has_named_voters && matches!(message, Message::Decider { .. });
+    let is_named = own.has_lasting_voters && matches!(message, Message::Decider { .. });
     let is_its_own = is_named || sender(&message).is_none_or(|sender| sender == from.0);
     if is_its_own { Ok(Some(message)) } else { Err(AtomicDrop::Foreign) }
 }
@@ -272,7 +272,7 @@ fn addressed(first: u8, rest: &[u8], own: Addressee) -> Option<Option<&[u8]>> {
 fn sender<B: BodyCodec>(message: &Message<B>) -> Option<[u8; 12]> {
     let id = match message {
         Message::Row(row) => row.from,
-        Message::Report { report, .. } => report.id,
+        Message::Report { report, .. } => report.speaker(),
         Message::AskView { from, .. } | Message::Fetch { from, .. } => *from,
         Message::Join(join) => join.from,
         Message::Transfer(part) => part.from,

@@ -35,7 +35,7 @@ pub use observed::{ObservedGroup, ObservedMember};
 
 pub(crate) use name::Name;
 pub(crate) use observer::Observer;
-pub(crate) use opening::Opening;
+pub(crate) use opening::{Opening, keeps};
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
 pub(crate) use storage::Storage;
 pub(crate) use voting::Voting;

@@ -7,6 +7,7 @@ use plainsong_proto::atomic::group::{FIXED, FixedVoter, VoteError};
 use plainsong_proto::atomic::storage::{Change, Image};
 use plainsong_proto::atomic::{self, Config, Group, GroupLimits, Member, MemberId};
 use plainsong_proto::guid::GuidPrefix;
+use plainsong_proto::qos::{DeliverAt, Durability, QosSet};
 use plainsong_proto::reader::ReaderLimits;
 use plainsong_proto::time::{Duration, Now};
 use plainsong_proto::writer::WriterLimits;
@@ -20,7 +21,9 @@ use crate::base::clock;
 pub(crate) struct Opening<'a> {
     pub(crate) name: Name,
     pub(crate) voting: &'a Voting,
-    /// Where the votes are kept of who votes by a name.
+    /// What the member keeps on its disk.
+    pub(crate) keeps: atomic::Storage,
+    /// Where that is kept, and the votes of who votes by a name.
     pub(crate) storage: Option<&'a Storage>,
     /// It votes, and is no member.
     pub(crate) is_witness: bool,
@@ -47,20 +50,29 @@ impl Opening<'_> {
             window_octets: bounds.window_bytes,
             keeps_history: true,
             history_entries_max: bounds.history_entries_max,
-            storage: atomic::Storage::None,
+            storage: self.keeps,
             voters: self.voting.voters(),
             bootstrap_after: self.voting.bootstrap_after(&bounds),
             instance,
         };
-        let id = MemberId { prefix, nonce: clock::seed() };
-        let (Some(storage), Some(own)) = (self.storage, self.voting.own_id()) else {
+        // Later incarnations count on from this.
+        let id = MemberId { prefix, nonce: clock::seed() >> 16 };
+        let Some(storage) = self.storage else {
             return Ok(Opened { group: Group::new(config, id, now.mono), store: None });
+        };
+        let Some(own) = self.voting.own_id() else {
+            let store = storage.store(&self.name)?;
+            let group = Group::restore(config, id, now.mono, read(&*store)?);
+            return Ok(Opened { group, store: Some(store) });
         };
         let store = storage.store_of_voter(&self.name)?;
         let mut image = read(&*store)?;
-        let member = (!self.is_witness).then(|| Member::new(config, id, now.mono));
         let voter = FixedVoter { id: own, bootstrap: Bootstrap { members: 1, instance, begins_anew: true } };
         let records = image.votes.remove(&FIXED).unwrap_or_default();
+        let member = (!self.is_witness).then(|| match self.keeps {
+            atomic::Storage::None => Member::new(config, id, now.mono),
+            _ => Member::restore(config, id, now.mono, image),
+        });
         let group = Group::with_vote(member, &self.voting.ids(), &voter, &records, now.mono);
         let group = group.map_err(|error| match error {
             VoteError::Restore(RestoreError::OtherVoters) => {
@@ -81,6 +93,15 @@ impl Opening<'_> {
     }
 }
 
+/// What a participant with an endpoint of such QoS keeps of its topic on its disk.
+pub(crate) fn keeps(qos: &QosSet) -> atomic::Storage {
+    match (qos.durability, qos.consistency.deliver_at) {
+        (Durability::Persistent, DeliverAt::Durable) => atomic::Storage::Durable,
+        (Durability::Persistent, DeliverAt::Stable) => atomic::Storage::Stable,
+        _ => atomic::Storage::None,
+    }
+}
+
 /// What is kept of a group.
 fn read(store: &dyn Store) -> Result<Image<Entry>, StoreError> {
     let mut pairs = Vec::new();
@@ -89,6 +110,10 @@ fn read(store: &dyn Store) -> Result<Image<Entry>, StoreError> {
 }
 
 impl Stage for Change<Entry> {
+    fn discards(&self) -> bool {
+        matches!(self, Self::Begin { discards: true, .. })
+    }
+
     fn stage(self, batch: &mut Batch) {
         Self::stage(&self, batch);
     }

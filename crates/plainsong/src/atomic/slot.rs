@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use plainsong_proto::atomic::entry::{Entry, EntryKind, Head};
-use plainsong_proto::atomic::{Action, Group, GroupLimits, Phase, Refused, Status, member, storage};
+use plainsong_proto::atomic::{Action, Group, GroupLimits, Phase, Refused, Status, Storage, member, storage};
 use plainsong_proto::discovery::DiscoveryError;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::instance::Key;
@@ -65,6 +65,8 @@ pub(crate) struct GroupSlot {
     deadline: Deadline,
     voting: Voting,
     is_witness: bool,
+    /// What this member keeps on its disk.
+    keeps: Storage,
     state: std::sync::Mutex<State>,
 }
 
@@ -154,6 +156,7 @@ impl GroupSlot {
             deadline: Deadline::default(),
             voting: voting.clone(),
             is_witness: opening.is_witness,
+            keeps: opening.keeps,
             state: std::sync::Mutex::new(State {
                 group,
                 readers: Vec::new(),
@@ -174,6 +177,11 @@ impl GroupSlot {
                 store_error: None,
             }),
         }))
+    }
+
+    /// What this member keeps on its disk.
+    pub(crate) const fn keeps(&self) -> Storage {
+        self.keeps
     }
 
     /// Those of its endpoints for which events come.
@@ -299,6 +307,8 @@ impl GroupSlot {
             Status::DataLoss => counts.data_loss += 1,
             Status::OutcomeUnknown => counts.outcome_unknown += 1,
             Status::Diverged => counts.diverged += 1,
+            // The error is shown with the group.
+            Status::StorageFailed => {}
         }
         state.moved = true;
         // Who is told of none for long needs the last ones only.

@@ -26,8 +26,7 @@ impl WriterInner {
     /// Joins the group of the topic.
     pub(super) fn join(&self) -> Result<()> {
         let qos = self.slot.look(|writer| writer.qos().clone());
-        let partition = qos.partition.first().cloned().unwrap_or_default();
-        let group = self.publisher.participant.join_group(&self.topic.name, &partition)?;
+        let group = self.publisher.participant.join_group(&self.topic.name, &qos)?;
         let depth = match qos.history.kind {
             HistoryKind::KeepLast => u32::try_from(qos.history.depth).unwrap_or(1),
             HistoryKind::KeepAll => 0,

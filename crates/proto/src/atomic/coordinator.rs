@@ -403,10 +403,10 @@ mod tests {
                 let report = Report {
                     id: id(number),
                     successor: None,
-                    is_partial: false,
-                    position: 0,
                     epoch: view.epoch,
                     holds: vec![0; 3],
+                    position: 0,
+                    is_partial: false,
                     clock: 1,
                     caught_up: true,
                     hears: Ranks::first(reported.into()),

@@ -212,6 +212,14 @@ impl<B: Body> Group<B> {
         self.settle(now);
     }
 
+    /// Nothing can be written to the disk any more: the member leaves, and the voter says nothing.
+    pub fn lose_disk(&mut self, now: Instant) {
+        if let Some(member) = self.member.as_mut().filter(|member| member.has_disk()) {
+            member.lose_disk(now);
+        }
+        self.settle(now);
+    }
+
     /// Takes a message of another participant.
     pub fn on_message(&mut self, now: Instant, message: Message<B>) {
         if let Message::Decider { instance, since, from, octets } = &message {
@@ -414,6 +422,8 @@ impl<B: Body> Group<B> {
             let electorate = Electorate::new(own, &view.voters, view.voters_since);
             let known = || records.values().map(Vec::as_slice);
             let decider = electorate.ok().and_then(|it| decider::open(now, &it, known()).ok());
+            // Who cannot read its votes does not vote.
+            self.undecodable += u64::from(decider.is_none());
             let records = numbers(&records);
             self.vote = decider.map(|decider| Vote { own, term, is_durable, records, decider });
             self.coordinator = None;

@@ -178,6 +178,8 @@ pub enum Status {
     DataLoss,
     /// It cannot be told any more whether the last entries of this member were delivered.
     OutcomeUnknown,
+    /// What this member has to keep on its disk cannot be written: it leaves the group.
+    StorageFailed,
     /// This member has something else at a position than most others, and has left the group.
     Diverged,
 }

@@ -185,38 +185,7 @@ impl<B: BodyCodec> Change<B> {
             batch.insert(key, value);
         };
         let word = |word: u64| Some(word.to_le_bytes().to_vec());
-        let words = |one: u64, other: u64| Some([one.to_le_bytes(), other.to_le_bytes()].concat());
         match self {
-            Self::Begin { instance, .. } => put(key(Table::Instance, &[]), words(*instance, 0)),
-            Self::Lineage { instance, lineage } => put(key(Table::Instance, &[]), words(*instance, *lineage)),
-            Self::Void { instance, lineage, entries } => {
-                put(key(Table::Instance, &[]), words(*instance, *lineage));
-                put(key(Table::Have, &[]), None);
-                put(key(Table::State, &[]), None);
-                for (position, slot) in entries {
-                    forget(*position, *slot, &mut put);
-                }
-            }
-            Self::Claims(ids) => {
-                let mut octets = Vec::new();
-                ids.iter().for_each(|id| codec::put_member(*id, &mut octets));
-                put(key(Table::Claims, &[]), Some(octets));
-            }
-            Self::View(view, rank) => {
-                let mut octets = (*rank as u64).to_le_bytes().to_vec();
-                codec::put_view(view, &mut octets);
-                put(key(Table::View, &[]), Some(octets));
-                (0..MEMBERS_MAX as u64).for_each(|rank| put(key(Table::Count, &[rank]), None));
-            }
-            Self::Left => put(key(Table::View, &[]), Some(Vec::new())),
-            Self::Decision(decision, old) => {
-                if let Some(base) = old {
-                    put(key(Table::Decision, &[*base]), None);
-                }
-                let mut octets = Vec::new();
-                codec::encode_decision(decision, &mut octets);
-                put(key(Table::Decision, &[decision.base]), Some(octets));
-            }
             Self::Held(slot, stamp, body) => {
                 let mut octets = stamp.to_le_bytes().to_vec();
                 body.encode(&mut octets);
@@ -247,6 +216,44 @@ impl<B: BodyCodec> Change<B> {
                 let octets = [&through.to_le_bytes()[..], state].concat();
                 put(key(Table::State, &[]), Some(octets));
             }
+            of_group => of_group.stage_of_group(&mut put),
+        }
+    }
+
+    /// Of changes that are no entries.
+    fn stage_of_group(&self, put: &mut impl FnMut(Vec<u8>, Option<Vec<u8>>)) {
+        let words = |one: u64, other: u64| Some([one.to_le_bytes(), other.to_le_bytes()].concat());
+        match self {
+            Self::Begin { instance, .. } => put(key(Table::Instance, &[]), words(*instance, 0)),
+            Self::Lineage { instance, lineage } => put(key(Table::Instance, &[]), words(*instance, *lineage)),
+            Self::Void { instance, lineage, entries } => {
+                put(key(Table::Instance, &[]), words(*instance, *lineage));
+                put(key(Table::Have, &[]), None);
+                put(key(Table::State, &[]), None);
+                for (position, slot) in entries {
+                    forget(*position, *slot, put);
+                }
+            }
+            Self::Claims(ids) => {
+                let mut octets = Vec::new();
+                ids.iter().for_each(|id| codec::put_member(*id, &mut octets));
+                put(key(Table::Claims, &[]), Some(octets));
+            }
+            Self::View(view, rank) => {
+                let mut octets = (*rank as u64).to_le_bytes().to_vec();
+                codec::put_view(view, &mut octets);
+                put(key(Table::View, &[]), Some(octets));
+                (0..MEMBERS_MAX as u64).for_each(|rank| put(key(Table::Count, &[rank]), None));
+            }
+            Self::Left => put(key(Table::View, &[]), Some(Vec::new())),
+            Self::Decision(decision, old) => {
+                if let Some(base) = old {
+                    put(key(Table::Decision, &[*base]), None);
+                }
+                let mut octets = Vec::new();
+                codec::encode_decision(decision, &mut octets);
+                put(key(Table::Decision, &[decision.base]), Some(octets));
+            }
             Self::Record { term, number, replaces, octets } => {
                 let gone = replaces.unwrap_or(*number)..*number;
                 gone.for_each(|number| put(record(*term, number), None));
@@ -255,6 +262,7 @@ impl<B: BodyCodec> Change<B> {
             Self::EndOfTerm(term, numbers) => {
                 numbers.clone().for_each(|number| put(record(*term, number), None));
             }
+            _ => {}
         }
     }
 

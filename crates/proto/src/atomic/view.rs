@@ -98,8 +98,8 @@ pub struct Place {
 pub struct View {
     /// Of which of the groups that were ever made of the topic.
     pub instance: u64,
-    /// One more each time that all members failed and some of what was delivered may be lost: what others have
-    /// of before is void.
+    /// One more each time that all members failed and some of what was delivered may be lost: what others
+    /// have of before is void.
     pub lineage: u64,
     /// Number of the epoch, from 1.
     pub epoch: u64,

@@ -154,6 +154,7 @@ mod tests {
     use super::*;
     use crate::policy_id::PolicyId;
     use crate::status::CountStatus;
+    use crate::time::Duration;
 
     #[test]
     fn a_qos_tells_what_is_not_the_default() {

@@ -24,6 +24,9 @@ rows! { ATOMIC: "Groups of ATOMIC topics";
     JOIN_ENTRIES_MAX: usize = 1_024, entries;
     /// Ends of epochs that a member remembers for those who have missed them.
     DECISIONS_KEPT: usize = 16, epochs;
+    /// Changes of its disk that a member has asked for and that are not durable, at most: it delivers nothing
+    /// more until some are.
+    UNSYNCED_MAX: usize = 4_096, changes;
     /// Names under which a member that starts again and again has spoken, while its group does not go on.
     CLAIMS_KEPT: usize = 256, names;
     /// Voters wait so long for reports of members that others still hear.

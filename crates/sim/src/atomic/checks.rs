@@ -198,7 +198,7 @@ impl World {
             Status::Installed { epoch, .. } => self.on_installed(index, epoch),
             Status::Diverged => self.violated("diverged", index, "leaves".to_owned()),
             Status::DataLoss => self.processes[index].app.knows_of_loss = true,
-            Status::Evicted | Status::Suspended | Status::OutcomeUnknown => {}
+            Status::StorageFailed | Status::Evicted | Status::Suspended | Status::OutcomeUnknown => {}
         }
     }
 

@@ -32,7 +32,7 @@ impl World {
             self.persist_later(index);
             return;
         }
-        if !self.processes[index].runs() {
+        if !self.processes[index].runs() || self.processes[index].is_disk_full {
             return;
         }
         let count = self.processes[index].unsynced.len();

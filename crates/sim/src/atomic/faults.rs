@@ -34,6 +34,7 @@ impl World {
             }
             Fault::Leave { node, again } => self.leave(node, again),
             Fault::PowerLoss { restart } => self.lose_power(restart),
+            Fault::DiskFull { node, again } => self.fill_disk(node, again),
             Fault::Pause { node, .. }
             | Fault::Slow { node, .. }
             | Fault::Crash { node, .. }
@@ -168,7 +169,9 @@ impl World {
             self.of_node[node] = None;
         }
         // Of what was written last a part may be on the disk.
-        let kept = self.rng.below(self.processes[index].unsynced.len() as u64 + 1);
+        let unsynced =
+            if self.processes[index].is_disk_full { 0 } else { self.processes[index].unsynced.len() };
+        let kept = self.rng.below(unsynced as u64 + 1);
         self.sync(index, kept as usize);
         // Of what is on its way a part arrives.
         let targets: Vec<usize> = self.streams[index].keys().copied().collect();
@@ -177,6 +180,16 @@ impl World {
             let Some(stream) = self.streams[index].get_mut(&to) else { continue };
             let kept = if is_blocked { 0 } else { self.rng.below(stream.queue.len() as u64 + 1) };
             stream.queue.truncate(kept as usize);
+        }
+    }
+
+    fn fill_disk(&mut self, node: usize, again: Duration) {
+        let Some(index) = self.of_node[node].filter(|&it| self.processes[it].runs()) else { return };
+        let process = &mut self.processes[index];
+        if !process.is_leaving {
+            process.is_disk_full = true;
+            process.participant.lose_disk(self.at);
+            self.leaves(index, Some(again));
         }
     }
 
@@ -194,6 +207,11 @@ impl World {
     fn leave(&mut self, node: usize, again: Option<Duration>) {
         let Some(index) = self.of_node[node].filter(|&it| self.processes[it].runs()) else { return };
         self.processes[index].participant.leave(self.at);
+        self.leaves(index, again);
+    }
+
+    fn leaves(&mut self, index: usize, again: Option<Duration>) {
+        let node = self.processes[index].node;
         self.processes[index].is_leaving = true;
         self.note(&[23, index as u64], || format!("p{index} leaves"));
         self.done(index);

@@ -121,6 +121,14 @@ impl Participant {
         }
     }
 
+    pub(super) fn lose_disk(&mut self, now: Instant) {
+        match self {
+            Self::Model { member: Some(member), .. } => member.lose_disk(now),
+            Self::Model { .. } => {}
+            Self::Real(group) => group.lose_disk(now),
+        }
+    }
+
     pub(super) fn on_stored(&mut self, now: Instant, number: u64) {
         match self {
             Self::Model { member: Some(member), .. } => member.on_stored(now, number),

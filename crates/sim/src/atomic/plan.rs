@@ -69,6 +69,11 @@ pub(super) enum Fault {
         node: usize,
         again: Option<Duration>,
     },
+    /// Nothing more can be written to the disk of this node until another process runs there.
+    DiskFull {
+        node: usize,
+        again: Duration,
+    },
     /// Another process takes the GUID prefix of this node.
     Clone {
         node: usize,
@@ -197,6 +202,11 @@ impl Plan {
                 let lasting = Duration::from_millis(rng.between(1, most) as i64);
                 self.faults.push((Instant(rng.below(until)), Fault::Hold { node, lasting }));
             }
+        }
+        if self.config.storage != Storage::None && rng.chance(20) {
+            let again = Duration::from_millis(rng.between(1, 1_000) as i64);
+            let node = rng.below(self.nodes.len() as u64) as usize;
+            self.faults.push((Instant(rng.below(until)), Fault::DiskFull { node, again }));
         }
         if self.config.storage != Storage::None && rng.chance(50) {
             for _ in 0..rng.between(1, if long { 10 } else { 3 }) {

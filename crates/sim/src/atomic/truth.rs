@@ -290,8 +290,8 @@ impl Truth {
         }
     }
 
-    /// All members of an epoch failed at once, and did not vouch for what is durable: what was delivered in it
-    /// begins again with what is left.
+    /// All members of an epoch failed at once, and had vouched for what was not durable: what was delivered
+    /// in it begins again with what is left.
     fn lose(&mut self, decision: &Decision) {
         let instance = decision.next.instance;
         if self.is_durable {

@@ -67,7 +67,12 @@ impl World {
     /// who has everything.
     fn can_go_on(&self) -> bool {
         let is_inhabited = |instance: &u64| {
-            let inside = |it: &Process| it.is_alive() && it.epoch().is_some_and(|(own, _)| own == *instance);
+            // Who was a member makes no other group, also when it has started again.
+            let remembers =
+                |it: &Process| self.plan.config.storage != Storage::None && it.app.instance == *instance;
+            let inside = |it: &Process| {
+                it.is_alive() && (it.epoch().is_some_and(|(own, _)| own == *instance) || remembers(it))
+            };
             self.processes.iter().any(inside) || matches!(self.plan.config.voters, Voters::Fixed(_))
         };
         if self.truth.instances().next().is_none() && matches!(self.plan.config.voters, Voters::Fixed(_)) {

@@ -733,16 +733,15 @@ impl World {
     pub(super) fn follow_view(&mut self, index: usize) {
         let process = &mut self.processes[index];
         let Some(view) = process.member().and_then(Member::view) else { return };
-        if process.fixed.is_none() && !process.knows(view) {
-            let view = view.clone();
-            let voter = process.voter();
-            let order = view.voters.iter().position(|it| Some(*it) == voter);
-            if let Some(coordinator) = process.participant.coordinator() {
-                if let Some(order) = order {
-                    Coordinator::set_order(coordinator, order);
-                }
-                coordinator.adopt(&view);
-            }
+        if process.fixed.is_some() {
+            return;
+        }
+        let (is_known, voter) = (process.knows(view), process.voter());
+        let order = view.voters.iter().position(|it| Some(*it) == voter);
+        let view = (!is_known).then(|| view.clone());
+        if let Some(coordinator) = process.participant.coordinator() {
+            order.into_iter().for_each(|order| Coordinator::set_order(coordinator, order));
+            view.iter().for_each(|view| coordinator.adopt(view));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Weak;
 
-use plainsong_proto::atomic::{MemberId, member};
+use plainsong_proto::atomic::{Member, Storage};
 use plainsong_proto::discovery::Participant;
 
 use super::{GroupSlot, State};
@@ -19,10 +19,14 @@ impl GroupSlot {
     }
 
     pub(super) fn addressee(&self, state: &State) -> Addressee {
-        let member = state.group.member().map(member::Member::id);
-        let has_named_voters = !self.voting.names().is_empty();
-        let of_member = member.filter(|_| !has_named_voters).map(MemberId::voter);
-        Addressee { member, voter: self.voting.own_id().or(of_member), has_named_voters }
+        let member = state.group.member();
+        let has_names = !self.voting.names().is_empty();
+        let of_member = member.filter(|_| !has_names).and_then(Member::voter);
+        Addressee {
+            member: member.map(Member::id),
+            voter: self.voting.own_id().or(of_member),
+            has_lasting_voters: has_names || self.keeps != Storage::None,
+        }
     }
 
     /// What is kept is durable up to a change; or nothing is any more.
@@ -32,6 +36,7 @@ impl GroupSlot {
                 Ok(through) => state.group.on_stored(now.mono, through),
                 Err(error) => {
                     state.store_error = Some(error);
+                    state.group.lose_disk(now.mono);
                     state.moved = true;
                 }
             });

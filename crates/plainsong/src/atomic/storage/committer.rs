@@ -18,6 +18,11 @@ const COMMIT_BYTES_MAX: usize = 1 << 20;
 
 /// What is to be made durable.
 pub(crate) trait Stage: Send + 'static {
+    /// What is in the store is void: it is put aside before this change is made.
+    fn discards(&self) -> bool {
+        false
+    }
+
     /// Adds its changes to those that are made with it.
     fn stage(self, batch: &mut Batch);
 }
@@ -180,8 +185,10 @@ impl<C: Stage> Work for Queue<C> {
             waiting.is_scheduled = !taken.is_empty();
         }
         let Some(store) = store else { return false };
+        let is_void = taken.front().is_some_and(|(_, change)| change.discards());
         let Some(last) = stage(taken, batch) else { return false };
-        let committed = store.commit(batch);
+        let aside = if is_void { store.put_aside() } else { Ok(()) };
+        let committed = aside.and_then(|()| store.commit(batch));
         batch.clear();
         if committed.is_err() {
             taken.clear();
@@ -205,7 +212,7 @@ fn stage<C: Stage>(taken: &mut VecDeque<(u64, C)>, batch: &mut Batch) -> Option<
     let (mut last, mut changes, mut bytes) = (None, 0, 0);
     while changes < COMMIT_CHANGES_MAX
         && bytes < COMMIT_BYTES_MAX
-        && let Some((number, change)) = taken.pop_front()
+        && let Some((number, change)) = taken.pop_front_if(|(_, it)| changes == 0 || !it.discards())
     {
         let mut staged = Batch::new();
         change.stage(&mut staged);

@@ -49,7 +49,6 @@ impl StateDirectory {
     }
 
     /// What is kept of a group: nothing when there is no file yet.
-    #[cfg(test)]
     pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
         Ok(Box::new(FileStore::open(&self.file_of(name)?)?))
     }
@@ -62,7 +61,8 @@ impl StateDirectory {
         if mark.exists() && !file.exists() {
             return Err(StoreError::damaged(&file, "it is missing, and this voter has voted before"));
         }
-        let store = FileStore::open(&file)?;
+        let mut store = FileStore::open(&file)?;
+        store.has_votes = true;
         let marked = File::create(&mark).and_then(|_| sync_directory_of(&mark));
         marked.map_err(|error| StoreError::of_open(&mark, error))?;
         Ok(Box::new(store))

@@ -21,8 +21,11 @@ const CACHE_BYTES: usize = 4 << 20;
 /// A store in a file.
 pub(crate) struct FileStore {
     file: PathBuf,
-    database: Database,
+    /// `None` if it could not be opened anew.
+    database: Option<Database>,
     failed: Option<StoreError>,
+    /// There are votes in it, which are of one group for good.
+    pub(super) has_votes: bool,
 }
 
 impl FileStore {
@@ -63,14 +66,32 @@ impl FileStore {
 
     pub(super) fn with_backend(file: &Path, backend: impl StorageBackend) -> Result<Self, StoreError> {
         let database = open_database(file, backend)?;
-        let store = Self { file: file.to_owned(), database, failed: None };
+        let store = Self { file: file.to_owned(), database: Some(database), failed: None, has_votes: false };
         store.read(&mut |_, _| {})?;
         Ok(store)
     }
 
+    fn database(&self) -> Result<&Database, StoreError> {
+        let closed = || StoreError::damaged(&self.file, "it is closed");
+        self.database.as_ref().ok_or_else(closed)
+    }
+
+    /// Renames the file, and opens another in its place.
+    fn replace(&mut self) -> Result<(), StoreError> {
+        let file = self.file.clone();
+        let of_open = |error| StoreError::of_open(&file, error);
+        drop(self.database.take());
+        let aside = (1_u32..).map(|number| file.with_extension(format!("{number}.aside")));
+        let free = aside.into_iter().find(|it| !it.exists()).unwrap_or_else(|| file.with_extension("aside"));
+        fs::rename(&file, free).map_err(of_open)?;
+        sync_directory_of(&file).map_err(of_open)?;
+        *self = Self::open(&file)?;
+        Ok(())
+    }
+
     fn write(&self, batch: &Batch) -> Result<(), StoreError> {
         let file = &self.file;
-        let begun = self.database.begin_write().map_err(|error| of_transaction(file, error))?;
+        let begun = self.database()?.begin_write().map_err(|error| of_transaction(file, error))?;
         {
             let mut table = begun.open_table(TABLE).map_err(|error| of_table(file, error))?;
             for (key, value) in batch {
@@ -95,7 +116,7 @@ impl Store for FileStore {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let begun = self.database.begin_read().map_err(|error| of_transaction(file, error))?;
+        let begun = self.database()?.begin_read().map_err(|error| of_transaction(file, error))?;
         let table = begun.open_table(TABLE).map_err(|error| of_table(file, error))?;
         for entry in table.iter().map_err(|error| of_storage(file, error))? {
             let (key, value) = entry.map_err(|error| of_storage(file, error))?;
@@ -111,6 +132,16 @@ impl Store for FileStore {
         let written = self.write(batch);
         self.failed = written.as_ref().err().cloned();
         written
+    }
+
+    fn put_aside(&mut self) -> Result<(), StoreError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let of_others = || StoreError::OtherVoters { file: self.file.clone() };
+        let replaced = if self.has_votes { Err(of_others()) } else { self.replace() };
+        self.failed = replaced.as_ref().err().cloned();
+        replaced
     }
 }
 

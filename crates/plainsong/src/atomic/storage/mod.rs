@@ -36,6 +36,9 @@ pub(crate) trait Store: Send {
     /// After an error nobody knows what is on the disk, since a kernel may forget what it could not write:
     /// every later call fails with the same error, and the file is to be opened anew.
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
+
+    /// Puts the file aside under another name, and goes on with an empty one: nothing that was kept is lost.
+    fn put_aside(&mut self) -> Result<(), StoreError>;
 }
 
 /// What a participant that keeps something has for it.
@@ -54,6 +57,11 @@ impl Storage {
     /// Whether there are fewer files than this, or the one of the group.
     pub(crate) fn has_room_for(&self, name: &Name, files_max: usize) -> Result<bool, StoreError> {
         self.directory.has_room_for(name, files_max)
+    }
+
+    /// What a member keeps of a group.
+    pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
+        self.directory.store(name)
     }
 
     /// What a voter keeps of a group. It may not have lost the file.

@@ -195,6 +195,7 @@ impl<B: Body> Member<B> {
             self.report(now);
             return;
         }
+        self.give_withheld();
         self.phase = Phase::Active;
         self.frozen_since = None;
         self.is_suspended = false;
@@ -386,7 +387,7 @@ impl<B: Body> Member<B> {
         if (self.instance, self.lineage) == (instance, lineage) {
             return;
         }
-        if self.have > 0 {
+        if self.have > 0 && !std::mem::take(&mut self.withholds) {
             self.actions.push_back(Action::Status(Status::DataLoss));
         }
         let before = std::mem::replace(&mut self.instance, instance);

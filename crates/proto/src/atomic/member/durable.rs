@@ -14,15 +14,16 @@ use crate::atomic::epoch::Epoch;
 use crate::atomic::member::{Config, Member, Phase};
 use crate::atomic::storage::{Change, Image, Slot};
 use crate::atomic::view::View;
-use crate::atomic::{Action, Body, Delivered, MemberId, VoterId};
+use crate::atomic::{Action, Body, Delivered, MemberId, Status, VoterId};
 use crate::time::Instant;
-use crate::tuning::atomic::CLAIMS_KEPT;
+use crate::tuning::atomic::{CLAIMS_KEPT, UNSYNCED_MAX};
 
 /// What is on the disk of a member, as far as it has to know.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Disk {
-    /// Changes so far.
+    /// Changes so far, and those that are durable.
     number: u64,
+    stored: u64,
     /// What begins when the change of this number is durable.
     awaited: VecDeque<(u64, Awaited)>,
     /// As whom it may have spoken since its view began, once it does so for another.
@@ -59,16 +60,20 @@ impl<B: Body> Member<B> {
         member.was_member = image.was_member;
         member.have = image.have;
         member.decisions = image.decisions.into_iter().map(std::sync::Arc::new).collect();
+        // What was not durable when it was vouched for may turn out to be void.
+        member.withholds = member.config.storage == Storage::Stable;
         if let Some((through, state)) = image.state {
             member.history.replace(through, std::sync::Arc::clone(&state));
-            member.actions.push_back(Action::State(through, state));
+            if !member.withholds {
+                member.actions.push_back(Action::State(through, state));
+            }
         }
         for (entry, slot) in image.history {
             // Of several changes that belong together only the first may be there.
             let mut gone = Vec::new();
             slot.into_iter().for_each(|slot| _ = member.disk.places.insert(entry.position, slot));
             if member.history.insert(&entry, &mut gone) {
-                member.actions.push_back(Action::Deliver(entry));
+                member.give(entry);
             } else {
                 gone.push(entry.position);
             }
@@ -89,6 +94,23 @@ impl<B: Body> Member<B> {
             member.frozen_since = Some(now);
         }
         member
+    }
+
+    /// The readers here get an entry.
+    pub(super) fn give(&mut self, entry: Delivered<B>) {
+        if !self.withholds {
+            self.actions.push_back(Action::Deliver(entry));
+        }
+    }
+
+    /// It takes part again: the readers here get the history that they have not had.
+    pub(super) fn give_withheld(&mut self) {
+        if std::mem::take(&mut self.withholds) {
+            if let Some((through, state)) = self.history.state() {
+                self.actions.push_back(Action::State(*through, std::sync::Arc::clone(state)));
+            }
+            self.actions.extend(self.history.entries().cloned().map(Action::Deliver));
+        }
     }
 
     /// Writes down as whom it will speak.
@@ -123,6 +145,17 @@ impl<B: Body> Member<B> {
     /// Whether something outlives its process.
     pub(crate) fn has_disk(&self) -> bool {
         self.config.storage != Storage::None
+    }
+
+    /// Whether its disk keeps up with what is delivered.
+    pub(super) fn keeps_up(&self) -> bool {
+        self.disk.number - self.disk.stored < UNSYNCED_MAX as u64
+    }
+
+    /// Nothing can be written to its disk any more: it leaves, since it cannot vouch for anything.
+    pub fn lose_disk(&mut self, now: Instant) {
+        self.actions.push_back(Action::Status(Status::StorageFailed));
+        self.leave(now);
     }
 
     /// Whether it may say what it has.
@@ -286,6 +319,7 @@ impl<B: Body> Member<B> {
     /// All changes up to this one are durable.
     pub fn on_stored(&mut self, now: Instant, number: u64) {
         self.notice(now);
+        self.disk.stored = self.disk.stored.max(number);
         while let Some((awaited, what)) = self.disk.awaited.front().copied()
             && awaited <= number
         {

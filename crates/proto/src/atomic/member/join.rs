@@ -287,13 +287,15 @@ impl<B: Body> Member<B> {
             self.store(Change::State(through, Arc::clone(&octets)));
             self.forget(gone.unwrap_or_default());
             self.have = through;
-            self.actions.push_back(Action::State(through, octets));
+            if !self.withholds {
+                self.actions.push_back(Action::State(through, octets));
+            }
         }
         for entry in part.entries {
             if entry.position > self.have && entry.position <= end {
                 self.have = entry.position;
                 self.keep(&entry, None);
-                self.actions.push_back(Action::Deliver(entry));
+                self.give(entry);
             }
         }
         self.have = self.have.max(part.through.min(end));

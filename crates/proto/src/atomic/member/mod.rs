@@ -114,6 +114,8 @@ pub struct Member<B> {
     unsent: VecDeque<B>,
     history: History<B>,
     disk: Disk,
+    /// Its history may be void, so that readers do not get it until it takes part again.
+    withholds: bool,
     /// Everything up to this position was given to readers here.
     have: u64,
     /// Of which group; 0 before the first.
@@ -191,6 +193,7 @@ impl<B: Body> Member<B> {
             early: BTreeMap::new(),
             unsent: VecDeque::new(),
             disk: Disk::default(),
+            withholds: false,
             have: 0,
             instance: 0,
             lineage: 0,
@@ -272,7 +275,7 @@ impl<B: Body> Member<B> {
 
     /// Agreed entries that are kept, in order.
     pub fn history(&self) -> impl Iterator<Item = &Delivered<B>> {
-        self.history.entries()
+        self.history.entries().filter(|_| !self.withholds)
     }
 
     /// What stands for all entries before those that are kept, and up to which position.
@@ -475,6 +478,7 @@ impl<B: Body> Member<B> {
         while self.phase == Phase::Active
             && self.caught_up
             && !self.is_held
+            && self.keeps_up()
             && let Some(epoch) = &mut self.epoch
             && let Some((rank, body)) = epoch.next()
         {
@@ -514,7 +518,7 @@ impl<B: Body> Member<B> {
         }
         self.have = position;
         self.keep(&delivered, Some(slot));
-        self.actions.push_back(Action::Deliver(delivered));
+        self.give(delivered);
     }
 
     fn check_digests(&mut self) {
