@@ -121,7 +121,7 @@ impl Observer {
             let _rank = Rank::Group.hold();
             return Ok(lock(&self.seen).describe(&self.name, now.mono, self.lease));
         };
-        let own = Addressee { member: Some(self.own), voter: None, has_named_voters: true };
+        let own = Addressee { member: Some(self.own), voter: None, has_lasting_voters: true };
         let mut group = dispatch::with_outbox(|out| {
             let group = {
                 let _rank = Rank::Group.hold();
