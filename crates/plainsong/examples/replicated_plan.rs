@@ -32,11 +32,12 @@ struct Change {
     step: u32,
 }
 
-#[derive(Default)]
+#[derive(Clone, Debug, Default, DdsType)]
 struct Plan {
     steps: Vec<Step>,
 }
 
+#[derive(Clone, Debug, Default, DdsType)]
 struct Step {
     text: String,
     added_by: String,
@@ -47,6 +48,7 @@ impl StateMachine for Plan {
     type Command = Change;
     /// The number of the step; `None` where there is none to be done.
     type Response = Option<usize>;
+    type Snapshot = Self;
 
     fn apply(&mut self, change: Change) -> Option<usize> {
         let Change { edit, by, text, step } = change;
@@ -62,6 +64,14 @@ impl StateMachine for Plan {
                 (step.done_by.get_or_insert_with(|| by.clone()) == &by).then_some(number)
             }
         }
+    }
+
+    fn snapshot(&self) -> Self {
+        self.clone()
+    }
+
+    fn restore(snapshot: Self) -> Self {
+        snapshot
     }
 }
 

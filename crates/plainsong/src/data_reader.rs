@@ -77,7 +77,7 @@ pub(crate) struct ReaderInner {
     /// What is announced of the filter of a content-filtered topic, and its revision.
     content_filter: Mutex<Option<(u64, ContentFilter)>>,
     /// CONSISTENCY ATOMIC: the group that brings its samples, once it is enabled.
-    agreed: OnceLock<Arc<GroupSlot>>,
+    pub(crate) agreed: OnceLock<Arc<GroupSlot>>,
 }
 
 thread_local! {

@@ -521,6 +521,19 @@ pub enum OutOfResources {
         /// So many were asked for.
         octets: usize,
     },
+    /// A replicated state is too long to be given to who joins.
+    #[error(
+        "{entity}: its snapshot has {octets} octets, and {octets_max} is the most that can be given to who opens it later: keep \
+         less in it"
+    )]
+    State {
+        /// The writer of its commands.
+        entity: String,
+        /// So long it is.
+        octets: usize,
+        /// And may be.
+        octets_max: usize,
+    },
     /// Discovery cannot announce the entity, or remember what to ignore.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),

@@ -1,8 +1,9 @@
 //! State that several processes hold and change together: state machine replication on an ATOMIC topic.
 //!
 //! Every process applies the same commands in the same order, so that all have the same state. One that
-//! dies takes nothing with it; one that comes later, or comes back, gets all commands and has the same state
-//! again. For that the members keep all of them in memory.
+//! dies takes nothing with it; one that comes later, or comes back, gets a snapshot of the state and the
+//! commands after it, and has the same state again. For that the members keep the last snapshot, of up to
+//! 64 MiB, and the commands since then: some thousand.
 //!
 //! A process that is cut off from a majority of the voters ([`atomic`](crate::atomic)) has the state as it
 //! was, and proposes nothing until it is heard again.
@@ -16,7 +17,7 @@
 //!     amount: i64,
 //! }
 //!
-//! #[derive(Default)]
+//! #[derive(Clone, Debug, Default, DdsType)]
 //! struct Account {
 //!     balance: i64,
 //! }
@@ -24,10 +25,19 @@
 //! impl StateMachine for Account {
 //!     type Command = Deposit;
 //!     type Response = i64;
+//!     type Snapshot = Self;
 //!
 //!     fn apply(&mut self, command: Deposit) -> i64 {
 //!         self.balance += command.amount;
 //!         self.balance
+//!     }
+//!
+//!     fn snapshot(&self) -> Self {
+//!         self.clone()
+//!     }
+//!
+//!     fn restore(snapshot: Self) -> Self {
+//!         snapshot
 //!     }
 //! }
 //!
@@ -45,14 +55,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+use plainsong_proto::atomic::SnapshotLimits;
+use plainsong_proto::cdr::{EncodeError, Endianness, XcdrVersion, from_payload, to_payload};
+use plainsong_proto::malformed::Malformed;
+
+use crate::atomic::GivenState;
 use crate::base::clock;
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::data_writer::DataWriter;
-use crate::error::{Error, Result, WaitedFor};
+use crate::error::{BadParameter, Error, OutOfResources, Result, WaitedFor};
 use crate::instance::InstanceHandle;
 use crate::listener::DataReaderListener;
 use crate::participant::DomainParticipant;
-use crate::qos::{ConsistencyKind, Durability, QosSet};
+use crate::qos::{ConsistencyKind, Durability, QosSet, ResourceLimits};
 use crate::sample::{Agreed, Sample};
 use crate::status::StatusKind;
 use crate::time::{Duration, Time};
@@ -67,8 +82,17 @@ pub trait StateMachine: Default + Send + 'static {
     /// What who proposed a command is told.
     type Response: Send + 'static;
 
+    /// What it is at one moment, for those who come later: the state itself, where that is a [`DdsType`].
+    type Snapshot: DdsType;
+
     /// Carries a command out.
     fn apply(&mut self, command: Self::Command) -> Self::Response;
+
+    /// The state as it is, with all that [`Self::apply`] depends on. Taken now and then.
+    fn snapshot(&self) -> Self::Snapshot;
+
+    /// The state that a snapshot was taken of.
+    fn restore(snapshot: Self::Snapshot) -> Self;
 }
 
 /// A participant's copy of a state that all who open it under one name have in common.
@@ -90,8 +114,23 @@ struct Machine<S: StateMachine> {
     state: S,
     /// Of the last command that it has in it.
     last: Agreed,
+    /// Commands since the last snapshot, and the octets of that.
+    since_snapshot: u64,
+    snapshot_bytes: usize,
+    trouble: Option<Trouble>,
     /// Commands of this copy that somebody waits for, and their responses once they are applied.
     proposed: BTreeMap<Time, Option<S::Response>>,
+}
+
+/// Why a copy does not go on.
+#[derive(Clone, Debug)]
+enum Trouble {
+    /// Its snapshot has so many octets.
+    TooLong(usize),
+    /// Its snapshot cannot be encoded.
+    Unwritable(EncodeError),
+    /// That of another process cannot be decoded.
+    Unreadable(Malformed),
 }
 
 /// Applies what arrives, on the thread that brings it.
@@ -113,9 +152,23 @@ impl<S: StateMachine> Replicated<S> {
         let topic = participant.create_topic::<S::Command>(name, QosSet::default())?;
         let reader =
             participant.create_subscriber(QosSet::default())?.create_reader(&topic, qos(QosSet::reader()))?;
-        let writer =
-            participant.create_publisher(QosSet::default())?.create_writer(&topic, qos(QosSet::writer()))?;
-        let machine = Machine { state: S::default(), last: Agreed::default(), proposed: BTreeMap::new() };
+        if let Some(group) = reader.inner().agreed.get() {
+            group.want_state(reader.guid().entity);
+        }
+        // What readers with EVENTUAL consistency can still get of the commands is bounded, too.
+        let limits = SnapshotLimits::default();
+        let max_samples = limits.commands as i32;
+        let limits = ResourceLimits { max_samples, ..ResourceLimits::default() };
+        let qos = qos(QosSet::writer()).resource_limits(limits);
+        let writer = participant.create_publisher(QosSet::default())?.create_writer(&topic, qos)?;
+        let machine = Machine {
+            state: S::default(),
+            last: Agreed::default(),
+            since_snapshot: 0,
+            snapshot_bytes: 0,
+            trouble: None,
+            proposed: BTreeMap::new(),
+        };
         let inner = Arc::new(Inner {
             own: writer.instance_handle(),
             writer,
@@ -135,9 +188,13 @@ impl<S: StateMachine> Replicated<S> {
     /// others bring.
     ///
     /// # Errors
-    /// [`Error::Timeout`]: it was not accepted, or not applied yet; in the second case it may still be. Those
-    /// of [`DataWriter::write`].
+    /// [`Error::Timeout`]: it was not accepted, or not applied yet; in the second case it may still be. If
+    /// this participant was excluded from the group meanwhile, and the others have taken it in, it gets their
+    /// snapshot and not the response. [`Error::OutOfResources`]: the state is too long for a snapshot.
+    /// [`Error::BadParameter`]: the snapshot of another process is no such state; this copy applies nothing
+    /// more. Those of [`DataWriter::write`].
     pub fn propose(&self, command: &S::Command, timeout: impl Into<Duration>) -> Result<S::Response> {
+        self.inner.check()?;
         let timeout = timeout.into();
         let deadline = clock::deadline(timeout);
         let stamp = self.write(command, timeout)?;
@@ -179,10 +236,14 @@ impl<S: StateMachine> Replicated<S> {
     /// linearizable.
     ///
     /// # Errors
-    /// As [`DataReader::sync`].
+    /// As [`DataReader::sync`]; and [`Error::BadParameter`] as for [`Self::propose`].
     pub fn sync(&self, timeout: impl Into<Duration>) -> Result<()> {
         self.inner.reader.sync(timeout)?;
-        self.inner.apply_all()
+        self.inner.apply_all()?;
+        match self.inner.check() {
+            Err(Error::OutOfResources(_)) | Ok(()) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Looks at this copy as it is: it may be behind others.
@@ -206,23 +267,106 @@ impl<S: StateMachine> Inner<S> {
     fn apply_all(&self) -> Result<()> {
         let mut machine = self.lock();
         // Taken under the lock: two threads that took in turn might apply in another order.
-        for Sample { info, data, .. } in self.reader.take()? {
+        let samples = self.reader.take()?;
+        let group = self.reader.inner().agreed.get();
+        let mut given = group.and_then(|group| group.take_state(self.reader.guid().entity));
+        for Sample { info, data, .. } in samples {
             let Some(command) = data else { continue };
             // Of two groups that did not know of each other the younger has ended, and so has its state.
-            if info.agreed.position <= machine.last.position || info.agreed.epoch < machine.last.epoch {
-                machine.state = S::default();
+            let begins_anew =
+                info.agreed.position <= machine.last.position || info.agreed.epoch < machine.last.epoch;
+            let is_after = |it: &mut GivenState| {
+                if it.begins_anew { begins_anew } else { it.through < info.agreed.position }
+            };
+            if let Some(given) = given.take_if(is_after) {
+                machine.restore(&given);
+            } else if begins_anew {
+                machine.begin();
+            }
+            if matches!(machine.trouble, Some(Trouble::Unreadable(_))) {
+                continue;
             }
             let response = machine.state.apply(command);
             machine.last = info.agreed;
+            machine.since_snapshot += 1;
             if info.publication_handle == self.own
                 && let Some(waited_for) = machine.proposed.get_mut(&info.source_timestamp)
             {
                 *waited_for = Some(response);
             }
         }
+        if let Some(given) = given {
+            machine.restore(&given);
+        }
+        if let Some((through, octets)) = machine.take_snapshot()
+            && let Some(group) = group
+        {
+            group.replace_history(through, octets);
+        }
         drop(machine);
         self.applied.notify_all();
         Ok(())
+    }
+
+    /// Whether this copy goes on.
+    fn check(&self) -> Result<()> {
+        let Some(trouble) = self.lock().trouble.clone() else { return Ok(()) };
+        let entity = format!("the copy of {}", self.writer.topic_name());
+        Err(match trouble {
+            Trouble::TooLong(octets) => {
+                let octets_max = SnapshotLimits::default().bytes_max;
+                OutOfResources::State { entity, octets, octets_max }.into()
+            }
+            Trouble::Unwritable(source) => {
+                Error::Serialization { topic: self.writer.topic_name().to_owned(), source }
+            }
+            Trouble::Unreadable(source) => {
+                let found =
+                    "the state that another process sent is no snapshot of this one's type".to_owned();
+                BadParameter::Octets { entity, found, source }.into()
+            }
+        })
+    }
+}
+
+impl<S: StateMachine> Machine<S> {
+    /// Nothing of what was applied counts.
+    fn begin(&mut self) {
+        self.state = S::default();
+        self.since_snapshot = 0;
+        self.trouble = None;
+    }
+
+    fn restore(&mut self, given: &GivenState) {
+        match from_payload::<S::Snapshot>(&given.octets) {
+            Ok(snapshot) => {
+                self.state = S::restore(snapshot);
+                self.trouble = None;
+            }
+            Err(malformed) => self.trouble = Some(Trouble::Unreadable(malformed)),
+        }
+        self.last = Agreed { position: given.through, epoch: 0 };
+        self.since_snapshot = 0;
+        self.snapshot_bytes = given.octets.len();
+    }
+
+    /// A snapshot, if one is due: the longer they are, the more commands are between them.
+    fn take_snapshot(&mut self) -> Option<(u64, Arc<[u8]>)> {
+        let limits = SnapshotLimits::default();
+        let is_due = self.since_snapshot >= limits.pause(self.snapshot_bytes);
+        if !is_due || matches!(self.trouble, Some(Trouble::Unreadable(_))) {
+            return None;
+        }
+        self.since_snapshot = 0;
+        let mut octets = Vec::new();
+        let encoded = to_payload(&self.state.snapshot(), XcdrVersion::Xcdr2, Endianness::Little, &mut octets);
+        self.snapshot_bytes = octets.len();
+        self.trouble = match encoded {
+            Err(error) => Some(Trouble::Unwritable(error)),
+            Ok(()) if octets.len() > limits.bytes_max => Some(Trouble::TooLong(octets.len())),
+            Ok(()) => None,
+        };
+        self.trouble.is_none().then(|| (self.last.position, Arc::from(octets)))
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{PATIENCE, Point, fresh_domain, participant, reader, until, writer};
+use common::{Blob, PATIENCE, Point, fresh_domain, participant, reader, until, writer};
 use plainsong::Error;
 use plainsong::atomic::{AtomicGroup, MemberPhase};
 use plainsong::prelude::*;
@@ -158,7 +158,7 @@ fn a_slow_reader_with_eventual_consistency_holds_its_writer_up_and_not_what_othe
 fn exclude(durability: Durability) -> (usize, Vec<usize>, u64) {
     let kept = |qos: QosSet| {
         let mut qos = atomic(qos).durability(durability);
-        qos.consistency.slow_member_delay = Duration::from_millis(400);
+        qos.consistency.slow_member_delay = Duration::from_millis(1_500);
         qos
     };
     let domain = fresh_domain();
@@ -170,10 +170,22 @@ fn exclude(durability: Durability) -> (usize, Vec<usize>, u64) {
     full.sync(PATIENCE).unwrap();
     let count = 6 * WINDOW;
     (0..count).for_each(|x| writer.write(&point(x)).unwrap());
-    take_all(&eager, count);
-    assert_eq!(group(&near).members.len(), 2);
+    // On a machine that does not run it for long this one may be excluded, too: it has all, or is told.
+    let mut seen = Vec::new();
+    let mut lost = 0;
+    until("all arrive, or are told to be lost", || {
+        take(&eager, &mut seen);
+        lost += eager.sample_lost_status().unwrap().total_count_change as usize;
+        seen.len() + lost >= count
+    });
+    assert!(seen.is_sorted_by(|one, other| one < other));
+    assert!(lost == 0 || durability == Durability::Volatile, "{lost} of {count}");
+    until("it is excluded", || {
+        let members = group(&near).members;
+        members.len() == 2 && members.iter().all(|it| it.participant != far.guid())
+    });
     assert!(group(&far).waiting <= 2 * WINDOW, "{}", group(&far));
-    until("it knows that it is excluded", || group(&far).counts.evicted == 1);
+    until("it knows that it is excluded", || group(&far).counts.evicted > 0);
     assert_eq!(group(&far).phase, MemberPhase::Joining);
     let mut got = Vec::new();
     let mut written = count;
@@ -192,7 +204,6 @@ fn exclude(durability: Durability) -> (usize, Vec<usize>, u64) {
         take(&full, &mut got);
         got.last() == Some(&(written - 1))
     });
-    assert_eq!(group(&far).counts.evicted, 1, "{}", group(&far));
     let lost = full.sample_lost_status().unwrap().total_count as u64;
     assert_eq!(group(&far).counts.missed, lost);
     (written, got, lost)
@@ -203,4 +214,33 @@ fn who_does_not_take_for_longer_than_slow_member_delay_is_excluded_and_comes_bac
     let (written, got, lost) = exclude(Durability::TransientLocal);
     assert!(got.into_iter().eq(0..written), "nothing is missing");
     assert_eq!(lost, 0);
+}
+
+#[test]
+fn without_history_who_was_excluded_is_told_how_much_it_lost() {
+    let (written, got, lost) = exclude(Durability::Volatile);
+    assert!(got.is_sorted_by(|one, other| one < other));
+    assert_eq!((written - got.len()) as u64, lost);
+    assert!(lost >= WINDOW as u64, "{lost}");
+}
+
+#[test]
+fn samples_longer_than_a_part_of_the_history_are_given_to_who_joins_later() {
+    let kept = |qos: QosSet| atomic(qos).durability(Durability::TransientLocal);
+    let domain = fresh_domain();
+    let (near, far) = (participant(domain), participant(domain));
+    let writer = writer::<Blob>(&near, "Blobs", kept(QosSet::writer()));
+    let blob = |number: u32| {
+        let bytes = [1 << 20, 100, 40_000, 3 << 20][number as usize % 4];
+        Blob { number, octets: (0..bytes).map(|it: u32| (it ^ it >> 8 ^ number) as u8).collect() }
+    };
+    (0..8).for_each(|number| writer.write(&blob(number)).unwrap());
+    writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    let late = reader::<Blob>(&far, "Blobs", kept(QosSet::reader()));
+    let mut got = Vec::new();
+    until("all arrive", || {
+        got.extend(late.take().unwrap().into_iter().filter_map(|it| it.data));
+        got.len() >= 8
+    });
+    assert!(got == (0..8).map(blob).collect::<Vec<_>>());
 }

@@ -76,7 +76,7 @@ mod replicated {
         by: String,
     }
 
-    #[derive(Default)]
+    #[derive(Clone, DdsType, Default)]
     struct Dock {
         owner: Option<String>,
     }
@@ -84,10 +84,20 @@ mod replicated {
     impl StateMachine for Dock {
         type Command = Claim;
         type Response = bool;
+        type Snapshot = Self;
 
         fn apply(&mut self, claim: Claim) -> bool {
             // Every process decides this alike: only the first has the dock.
             *self.owner.get_or_insert_with(|| claim.by.clone()) == claim.by
+        }
+
+        // Who comes later begins with this, and not with all claims.
+        fn snapshot(&self) -> Self {
+            self.clone()
+        }
+
+        fn restore(snapshot: Self) -> Self {
+            snapshot
         }
     }
 

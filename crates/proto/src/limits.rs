@@ -230,3 +230,36 @@ impl Default for GroupLimits {
         }
     }
 }
+
+/// When a replicated state takes a snapshot, for those who come later, and how long it may be.
+#[derive(Clone, Debug)]
+pub struct SnapshotLimits {
+    /// After so many commands, so that who comes later needs few of them.
+    pub commands: u64,
+    /// A snapshot of many octets is taken after as many commands as it has so many octets, so that it costs
+    /// each of them little.
+    pub bytes_each: usize,
+    /// But after so many commands at the latest: a quarter of what a member of a group keeps.
+    pub commands_max: u64,
+    /// Octets of a snapshot at most: the members of a group keep it in memory.
+    pub bytes_max: usize,
+}
+
+impl SnapshotLimits {
+    /// How many commands follow a snapshot of so many octets before the next.
+    #[must_use]
+    pub fn pause(&self, bytes: usize) -> u64 {
+        ((bytes / self.bytes_each.max(1)) as u64).min(self.commands_max).max(self.commands)
+    }
+}
+
+impl Default for SnapshotLimits {
+    fn default() -> Self {
+        Self {
+            commands: 1_024,
+            bytes_each: 1 << 10,
+            commands_max: 16_384,
+            bytes_max: crate::tuning::atomic::STATE_BYTES_MAX,
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::fmt::{Debug, Write};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use plainsong_proto::atomic::GroupLimits;
+use plainsong_proto::atomic::{GroupLimits, SnapshotLimits};
 use plainsong_proto::discovery::DiscoveryLimits;
 use plainsong_proto::reader::ReaderLimits;
 use plainsong_proto::time::Duration;
@@ -91,6 +91,7 @@ fn limits() -> String {
     fields(&mut page, "WriterLimits", "src/limits.rs", &WriterLimits::default());
     fields(&mut page, "ReaderLimits", "src/limits.rs", &ReaderLimits::default());
     fields(&mut page, "GroupLimits", "src/limits.rs", &GroupLimits::default());
+    fields(&mut page, "SnapshotLimits", "src/limits.rs", &SnapshotLimits::default());
     fields(&mut page, "DiscoveryLimits", "src/discovery/config.rs", &DiscoveryLimits::default());
     page.truncate(page.trim_end().len() + 1);
     page

@@ -273,7 +273,8 @@ fn sender<B: BodyCodec>(message: &Message<B>) -> Option<[u8; 12]> {
     let id = match message {
         Message::Row(row) => row.from,
         Message::Report { report, .. } => report.speaker(),
-        Message::AskView { from, .. } | Message::Fetch { from, .. } => *from,
+        Message::AskView { from, .. } => *from,
+        Message::Fetch(fetch) => fetch.from,
         Message::Join(join) => join.from,
         Message::Transfer(part) => part.from,
         Message::Decider { from: VoterId(id), .. } => return id.first_chunk().copied(),

@@ -23,6 +23,21 @@ pub(super) struct Attached {
     pub(super) after: Option<u64>,
     /// What finds no room in it.
     pub(super) backlog: VecDeque<AgreedChange>,
+    /// It takes state in place of what was delivered before.
+    pub(super) wants_state: bool,
+    /// State that it has not taken yet.
+    pub(super) state: Option<GivenState>,
+    /// The group ended for another since it was last given state.
+    pub(super) begins_anew: bool,
+}
+
+/// State in place of what was delivered before.
+pub(crate) struct GivenState {
+    /// The last position that is in it.
+    pub(crate) through: u64,
+    pub(crate) octets: Arc<[u8]>,
+    /// It is of another group than what was delivered before.
+    pub(crate) begins_anew: bool,
 }
 
 /// A writer of this participant.

@@ -33,6 +33,7 @@ pub use plainsong_proto::atomic::Status as AtomicEvent;
 pub use dropped::AtomicDrop;
 pub use observed::{ObservedGroup, ObservedMember};
 
+pub(crate) use local::GivenState;
 pub(crate) use name::Name;
 pub(crate) use observer::Observer;
 pub(crate) use opening::{Opening, keeps};
@@ -97,6 +98,10 @@ pub struct AtomicGroup {
     /// Samples delivered here that wait for room: in a reader, or in a writer for readers with EVENTUAL
     /// consistency. The longest such queue.
     pub waiting: usize,
+    /// Samples that this participant keeps for those who join later.
+    pub history: usize,
+    /// And octets of the state that takes the place of those before: see [`replicated`](crate::replicated).
+    pub history_state_bytes: usize,
     /// No majority of voters is reached: nothing is delivered until one is.
     pub is_suspended: bool,
     /// What happened to this member.

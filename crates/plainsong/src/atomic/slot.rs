@@ -286,7 +286,7 @@ impl GroupSlot {
                         committer.push(number, change);
                     }
                 }
-                Action::State(..) => {}
+                Action::State(through, octets) => self.give_state(state, now, through, &octets, out),
                 Action::Status(status) => self.note(state, status),
             }
         }
@@ -304,7 +304,10 @@ impl GroupSlot {
             }
             Status::Evicted => counts.evicted += 1,
             Status::Suspended => counts.suspended += 1,
-            Status::DataLoss => counts.data_loss += 1,
+            Status::DataLoss => {
+                counts.data_loss += 1;
+                state.readers.iter_mut().for_each(|reader| reader.begins_anew = true);
+            }
             Status::OutcomeUnknown => counts.outcome_unknown += 1,
             Status::Diverged => counts.diverged += 1,
             // The error is shown with the group.
@@ -543,6 +546,12 @@ impl GroupSlot {
             unresolved: state.group.member().map_or(0, member::Member::unresolved),
             is_suspended: known.as_ref().is_some_and(|(known, _)| known.is_suspended),
             waiting: state.longest_backlog(),
+            history: state.group.member().map_or(0, member::Member::history_len),
+            history_state_bytes: state
+                .group
+                .member()
+                .and_then(member::Member::history_state)
+                .map_or(0, |(_, state)| state.len()),
             counts: state.counts,
             voters: self.voting.names().to_vec(),
             voter: self.voting.own().map(ToOwned::to_owned),

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::atomic::message::{Join, Message, Row, Transfer};
+use crate::atomic::message::{Fetch, Join, Message, Row, StatePart, Transfer};
 use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Place, Ranks, Report, View};
 use crate::atomic::{Body, Delivered, MEMBERS_MAX, MemberId, VoterId};
 use crate::malformed::Malformed;
+use crate::tuning::atomic::{STATE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use crate::wire::octets::Reader;
 
 /// Voters of a group at most.
 pub const VOTERS_MAX: usize = 7;
-/// State that stands for a history has at most so many octets.
-pub const STATE_BYTES_MAX: usize = 1 << 30;
 /// A message of a decider has at most so many octets: a log of decisions, for who has missed them.
 const DECIDER_BYTES_MAX: usize = 16 << 20;
 /// Entries in one part of a history at most.
@@ -84,10 +83,13 @@ pub fn encode<B: BodyCodec>(message: &Message<B>, out: &mut Vec<u8>) {
             put_count(join.hears.len(), out);
             join.hears.iter().for_each(|id| put_member(*id, out));
         }
-        Message::Fetch { from, after } => {
+        Message::Fetch(fetch) => {
             out.push(Kind::Fetch as u8);
-            put_member(*from, out);
-            put(*after, out);
+            put_member(fetch.from, out);
+            for word in [fetch.after, fetch.until, fetch.state, fetch.offset] {
+                put(word, out);
+            }
+            put_count(fetch.octets_max as usize, out);
         }
         Message::Transfer(part) => {
             out.push(Kind::Transfer as u8);
@@ -125,7 +127,7 @@ pub fn decode<B: BodyCodec>(octets: &[u8]) -> Result<Message<B>, Malformed> {
         }
         it if it == Kind::Current as u8 => Message::Current(Arc::new(view(&mut from)?)),
         it if it == Kind::Join as u8 => Message::Join(join(&mut from)?),
-        it if it == Kind::Fetch as u8 => Message::Fetch { from: member(&mut from)?, after: word(&mut from)? },
+        it if it == Kind::Fetch as u8 => Message::Fetch(fetch(&mut from)?),
         it if it == Kind::Transfer as u8 => Message::Transfer(transfer(&mut from)?),
         it if it == Kind::Decider as u8 => {
             let (instance, since, sender) = (word(&mut from)?, word(&mut from)?, VoterId(from.array()?));
@@ -216,14 +218,16 @@ pub(super) fn put_view(view: &View, out: &mut Vec<u8>) {
 
 fn put_transfer<B: BodyCodec>(part: &Transfer<B>, out: &mut Vec<u8>) {
     put_member(part.from, out);
-    for word in [part.instance, part.after, part.through, part.position] {
+    for word in [part.instance, part.after, part.through, part.position, part.lost] {
         put(word, out);
     }
     out.push(u8::from(part.state.is_some()));
-    if let Some((through, octets)) = &part.state {
-        put(*through, out);
-        put_count(octets.len(), out);
-        out.extend(&octets[..]);
+    if let Some(state) = &part.state {
+        for word in [state.through, state.total, state.offset] {
+            put(word, out);
+        }
+        put_count(state.octets.len(), out);
+        out.extend(&state.octets[..]);
     }
     put_count(part.entries.len(), out);
     part.entries.iter().for_each(|entry| put_delivered(entry, out));
@@ -333,22 +337,38 @@ fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
     Ok(Join { from: id, ready, caught_up, founds, storage, hears, config })
 }
 
+fn fetch(from: &mut Reader<'_>) -> Result<Fetch, Malformed> {
+    Ok(Fetch {
+        from: member(from)?,
+        after: word(from)?,
+        until: word(from)?,
+        state: word(from)?,
+        offset: word(from)?,
+        octets_max: from.u32()?,
+    })
+}
+
+fn state_part(from: &mut Reader<'_>) -> Result<StatePart, Malformed> {
+    let (through, total, offset) = (word(from)?, word(from)?, word(from)?);
+    let length = from.count(TRANSFER_BYTES_MAX, 1)?;
+    let octets = Arc::from(from.octets(length)?);
+    let is_within = offset.checked_add(length as u64).is_some_and(|end| end <= total);
+    if !is_within || total > STATE_BYTES_MAX as u64 {
+        return Err(Malformed::LengthOutOfRange);
+    }
+    Ok(StatePart { through, total, offset, octets })
+}
+
 fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malformed> {
     let (id, instance) = (member(from)?, word(from)?);
-    let (after, through, position) = (word(from)?, word(from)?, word(from)?);
-    let state = if from.boolean()? {
-        let through = word(from)?;
-        let length = from.count(STATE_BYTES_MAX, 1)?;
-        Some((through, Arc::from(from.octets(length)?)))
-    } else {
-        None
-    };
+    let (after, through, position, lost) = (word(from)?, word(from)?, word(from)?, word(from)?);
+    let state = if from.boolean()? { Some(state_part(from)?) } else { None };
     let count = from.count(PART_ENTRIES_MAX, 36)?;
     let mut entries = Vec::new();
     for _ in 0..count {
         entries.push(delivered(from)?);
     }
-    Ok(Transfer { from: id, instance, after, state, entries, through, position })
+    Ok(Transfer { from: id, instance, after, state, entries, through, position, lost })
 }
 
 pub(super) fn delivered<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Delivered<B>, Malformed> {
@@ -447,10 +467,11 @@ mod tests {
             from: id(1),
             instance: 7,
             after: 80,
-            state: Some((90, Arc::from([1, 2, 3]))),
+            state: Some(StatePart { through: 90, total: 9, offset: 6, octets: Arc::from([1, 2, 3]) }),
             entries: vec![entry],
             through: 91,
             position: 93,
+            lost: 1,
         };
         let join = Join {
             from: id(9),
@@ -469,7 +490,7 @@ mod tests {
             Message::AskView { from: id(1), epoch: 2 },
             Message::Current(Arc::new(view())),
             Message::Join(join),
-            Message::Fetch { from: id(2), after: 12 },
+            Message::Fetch(Fetch { from: id(2), after: 12, until: 90, state: 10, offset: 6, octets_max: 3 }),
             Message::Transfer(transfer),
             Message::Decider { instance: 7, since: 2, from: id(3).voter(), octets: vec![9, 8] },
         ]
@@ -484,6 +505,26 @@ mod tests {
             octets.push(0);
             assert_eq!(decode::<Word>(&octets), Err(Malformed::LengthOutOfRange));
         }
+    }
+
+    #[test]
+    fn a_part_of_a_state_is_within_it_and_that_within_the_limit() {
+        let read = |total: usize, offset: usize| {
+            let Some(Message::Transfer(part)) =
+                messages().into_iter().find(|it| matches!(it, Message::Transfer(_)))
+            else {
+                panic!("there is one")
+            };
+            let octets = Arc::from([1, 2, 3]);
+            let state = StatePart { through: 90, total: total as u64, offset: offset as u64, octets };
+            let mut octets = Vec::new();
+            encode(&Message::Transfer(Transfer { state: Some(state), ..part }), &mut octets);
+            decode::<Word>(&octets).map(|_| ())
+        };
+        assert_eq!(read(STATE_BYTES_MAX, STATE_BYTES_MAX - 3), Ok(()));
+        assert_eq!(read(STATE_BYTES_MAX + 1, 0), Err(Malformed::LengthOutOfRange));
+        assert_eq!(read(9, 7), Err(Malformed::LengthOutOfRange));
+        assert_eq!(read(9, usize::MAX), Err(Malformed::LengthOutOfRange));
     }
 
     #[test]

@@ -113,6 +113,10 @@ impl Body for Entry {
     fn history_depth(&self) -> u32 {
         self.depth
     }
+
+    fn is_sample(&self) -> bool {
+        self.kind != EntryKind::Barrier
+    }
 }
 
 impl BodyCodec for Entry {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::atomic::message::Transfer;
+use crate::atomic::message::{Fetch, StatePart, Transfer};
 use crate::atomic::{Body, Delivered, MemberId};
 use crate::guid::Guid;
 
@@ -84,32 +84,60 @@ impl<B: Body> History<B> {
         Some(positions)
     }
 
-    /// What is kept after a position, up to so many octets, but at least one entry; `position` is where this
-    /// member is.
+    /// What somebody asks for, up to so many octets, but at least one entry; `position` is where this member
+    /// is.
     pub(crate) fn part(
         &self,
         (from, instance): (MemberId, u64),
-        after: u64,
+        fetch: &Fetch,
         position: u64,
         octets_max: usize,
     ) -> Transfer<B> {
-        let state = self.state.clone().filter(|(through, _)| *through > after);
-        let begin = state.as_ref().map_or(after, |(through, _)| *through);
-        let mut part =
-            Transfer { from, instance, after, state, entries: Vec::new(), through: position, position };
+        let after = fetch.after;
+        let through = position.min(fetch.until).max(after);
+        let (entries, state, lost) = (Vec::new(), None, 0);
+        let mut part = Transfer { from, instance, after, state, entries, through, position, lost };
         let mut octets = 0;
-        for entry in self.entries.range(begin.saturating_add(1)..).map(|(_, entry)| entry) {
+        let mut begin = after;
+        if let Some((through, state)) = self.state.as_ref().filter(|(through, _)| *through > after) {
+            let known = if fetch.state == *through { fetch.offset as usize } else { 0 };
+            let first = if known < state.len() { known } else { 0 };
+            let last = state.len().min(first.saturating_add(octets_max));
+            let of_part = Arc::from(state.get(first..last).unwrap_or(&[]));
+            let (total, offset) = (state.len() as u64, first as u64);
+            part.state = Some(StatePart { through: *through, total, offset, octets: of_part });
+            if last < state.len() {
+                part.through = after;
+                return part;
+            }
+            begin = *through;
+            part.through = part.through.max(begin);
+            octets = last - first;
+        }
+        let wanted = begin.saturating_add(1)..=part.through.max(begin.saturating_add(1));
+        for (position, entry) in self.entries.range(wanted).filter(|(it, _)| **it <= part.through) {
             octets += entry.body.octets();
-            if octets > octets_max && !part.entries.is_empty() {
+            if octets > octets_max && (!part.entries.is_empty() || part.state.is_some()) {
                 part.through = part.entries.last().map_or(begin, |last| last.position);
                 break;
             }
+            debug_assert_eq!(*position, entry.position);
             part.entries.push(entry.clone());
         }
         part
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = &Delivered<B>> {
+    /// How many entries are kept after one position, up to another.
+    pub(crate) fn count(&self, after: u64, through: u64) -> u64 {
+        if through <= after { 0 } else { self.entries.range(after + 1..=through).count() as u64 }
+    }
+
+    /// Whether more than half of the entries are kept that may be.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.entries.len() > self.entries_max / 2
+    }
+
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = &Delivered<B>> {
         self.entries.values()
     }
 

@@ -64,14 +64,46 @@ pub struct Transfer<B> {
     pub instance: u64,
     /// What was asked for: everything after this position.
     pub after: u64,
-    /// State that stands for all entries up to a position.
-    pub state: Option<(u64, Arc<[u8]>)>,
+    /// A part of the state that stands for all entries up to a position.
+    pub state: Option<StatePart>,
     /// What is kept of the entries after, in order.
     pub entries: Vec<Delivered<B>>,
     /// All that is kept up to this position is in this part and those before.
     pub through: u64,
     /// Where the sender is.
     pub position: u64,
+    /// So many samples up to [`Self::through`] are not kept, after what the state stands for.
+    pub lost: u64,
+}
+
+/// A part of state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StatePart {
+    /// It stands for all entries up to this position.
+    pub through: u64,
+    /// So many octets it has.
+    pub total: u64,
+    /// Where this part begins.
+    pub offset: u64,
+    /// The part.
+    pub octets: Arc<[u8]>,
+}
+
+/// Somebody asks for what was agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fetch {
+    /// Who asks.
+    pub from: MemberId,
+    /// It needs what comes after this position.
+    pub after: u64,
+    /// And nothing after this one.
+    pub until: u64,
+    /// It has a part of the state that stands for everything up to this position; 0: none.
+    pub state: u64,
+    /// So many octets of it.
+    pub offset: u64,
+    /// So many octets are to come at once.
+    pub octets_max: u32,
 }
 
 /// A message of a group.
@@ -107,12 +139,7 @@ pub enum Message<B> {
     /// Somebody wishes to join.
     Join(Join),
     /// Somebody asks for what was agreed.
-    Fetch {
-        /// Who asks.
-        from: MemberId,
-        /// What comes after this position.
-        after: u64,
-    },
+    Fetch(Fetch),
     /// A part of what was agreed.
     Transfer(Transfer<B>),
     /// Voters agree.

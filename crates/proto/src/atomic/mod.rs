@@ -16,6 +16,7 @@ mod epoch;
 pub mod group;
 mod history;
 mod lane;
+mod lost;
 pub mod member;
 pub mod message;
 #[cfg(feature = "mistakes")]
@@ -28,7 +29,7 @@ pub mod view;
 use std::fmt;
 use std::sync::Arc;
 
-pub use crate::limits::GroupLimits;
+pub use crate::limits::{GroupLimits, SnapshotLimits};
 pub use coordinator::Coordinator;
 pub use decider::VoterId;
 pub use group::Group;
@@ -95,6 +96,10 @@ pub trait Body: Clone {
     fn history_key(&self) -> Option<HistoryKey>;
     /// How many of its key are kept, 0 for all.
     fn history_depth(&self) -> u32;
+    /// Whether somebody who does not get it misses something.
+    fn is_sample(&self) -> bool {
+        true
+    }
 }
 
 /// Where an entry stands on its lane.
@@ -145,7 +150,7 @@ pub enum Action<B> {
     Deliver(Delivered<B>),
     /// State that stands for all positions up to this one, in place of what was delivered before.
     State(u64, Arc<[u8]>),
-    /// So many positions were delivered elsewhere, and are not known here.
+    /// So many samples were delivered elsewhere while this member was none, and are not known here.
     Missed(u64),
     /// So many of the first unresolved entries of this member were delivered to the others.
     Settled(u64),

@@ -1,6 +1,9 @@
 //! Groups of participants with their votes, over a network in virtual time that loses nothing.
 
+mod transfer;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::atomic::view::Storage;
 use crate::atomic::view::Voters;
@@ -26,17 +29,22 @@ impl Body for Written {
     }
     fn history_key(&self) -> Option<HistoryKey> {
         let writer = Guid { prefix: GuidPrefix([self.0.0; 12]), ..Guid::default() };
-        Some(HistoryKey { writer, instance: [0; 16] })
+        (self.0.1 < NOT_KEPT).then_some(HistoryKey { writer, instance: [0; 16] })
     }
     fn history_depth(&self) -> u32 {
         0
     }
 }
 
+/// Samples of this number and more are not kept.
+const NOT_KEPT: u64 = 1_000_000;
+
 struct Node {
     group: Group<Written>,
     delivered: Vec<Delivered<Written>>,
     statuses: Vec<Status>,
+    missed: u64,
+    states: Vec<(u64, Arc<[u8]>)>,
 }
 
 /// Something on its way.
@@ -54,6 +62,9 @@ struct World {
     cut_off: BTreeSet<u8>,
     keeps_history: bool,
     slow: Duration,
+    /// Parts of the history that each has sent; of so many one is lost.
+    parts: BTreeMap<u8, u64>,
+    lost_of: u64,
 }
 
 const DELAY: Duration = Duration::from_micros(100);
@@ -68,6 +79,8 @@ impl World {
             cut_off: BTreeSet::new(),
             keeps_history,
             slow: Duration::INFINITE,
+            parts: BTreeMap::new(),
+            lost_of: u64::MAX,
         }
     }
 
@@ -87,12 +100,24 @@ impl World {
             instance: self.now.0 + u64::from(name),
         };
         let id = MemberId { prefix: GuidPrefix([name; 12]), nonce: self.now.0 };
-        let node =
-            Node { group: Group::new(config, id, self.now), delivered: Vec::new(), statuses: Vec::new() };
+        let node = Node {
+            group: Group::new(config, id, self.now),
+            delivered: Vec::new(),
+            statuses: Vec::new(),
+            missed: 0,
+            states: Vec::new(),
+        };
         self.nodes.insert(name, node);
     }
 
     fn send(&mut self, from: u8, to: u8, packet: Packet) {
+        if matches!(packet, Packet::Message(Message::Transfer(_))) {
+            let count = self.parts.entry(from).or_default();
+            *count += 1;
+            if count.is_multiple_of(self.lost_of) {
+                return;
+            }
+        }
         if self.cut_off.contains(&from) == self.cut_off.contains(&to) {
             self.number += 1;
             self.packets.insert((self.now.after(DELAY).unwrap(), self.number), (from, to, packet));
@@ -124,6 +149,8 @@ impl World {
                 }
                 Action::Deliver(entry) => node.delivered.push(entry),
                 Action::Status(status) => node.statuses.push(status),
+                Action::Missed(count) => node.missed += count,
+                Action::State(through, octets) => node.states.push((through, octets)),
                 _ => {}
             }
         }

@@ -75,6 +75,11 @@ impl Reader {
         Ok(())
     }
 
+    /// State in place of changes waits to be taken where this reader is.
+    pub fn told_state(&mut self, out: &mut Outbox) {
+        self.data_available(out);
+    }
+
     /// So many changes of the agreed order were delivered elsewhere, and are lost here.
     pub fn lost_agreed(&mut self, count: u64, out: &mut Outbox) {
         self.samples_lost(count, out);

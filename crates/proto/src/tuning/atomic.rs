@@ -20,6 +20,17 @@ rows! { ATOMIC: "Groups of ATOMIC topics";
     FETCH_AGAIN: Duration = 100, ms;
     /// A part of the agreed history, for who joins.
     TRANSFER_BYTES_MAX: usize = 32, KiB;
+    /// Where parts are lost on the way they are halved, down to what fits into one datagram.
+    TRANSFER_BYTES_MIN: usize = 1, KiB;
+    /// Who gave a part of a state is asked for the next so often, in vain, before another is asked.
+    FETCH_TRIES: u32 = 10, requests;
+    /// What is kept is not replaced by state until nobody has asked for it for so long.
+    SERVE_FOR: Duration = 1, s;
+    /// State that takes the place of a history has at most so many octets.
+    STATE_BYTES_MAX: usize = 64, MiB;
+    /// Of so many of the last positions a member knows which samples are not kept; of those before it takes
+    /// all.
+    LOST_POSITIONS_KEPT: usize = 1_048_576, positions;
     /// Who would join and needs no more entries than this is taken in: it has the rest in a moment.
     JOIN_ENTRIES_MAX: usize = 1_024, entries;
     /// Ends of epochs that a member remembers for those who have missed them.

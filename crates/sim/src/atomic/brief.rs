@@ -69,7 +69,7 @@ fn row_of(row: &Row) -> String {
 
 fn transfer_of(part: &Transfer<Entry>) -> String {
     let Transfer { from, after, state, entries, through, position, .. } = part;
-    let state = state.as_ref().map(|(through, _)| *through);
+    let state = state.as_ref().map(|it| (it.through, it.offset, it.octets.len(), it.total));
     let entries: Vec<u64> = entries.iter().map(|it| it.position).collect();
     format!(
         "Transfer {} after {after} state {state:?} {entries:?} through {through} at {position}",
@@ -89,7 +89,9 @@ pub(super) fn brief(message: &Message<Entry>) -> String {
             let hears: Vec<String> = hears.iter().map(|it| id_of(*it)).collect();
             format!("Join {} ready {ready} hears {}", id_of(*from), hears.join(" "))
         }
-        Message::Fetch { from, after } => format!("Fetch {} after {after}", id_of(*from)),
+        Message::Fetch(fetch) => {
+            format!("Fetch {} after {} from {}", id_of(fetch.from), fetch.after, fetch.offset)
+        }
         Message::Transfer(part) => transfer_of(part),
         Message::Decider { instance, since, octets, .. } => {
             format!("Decider i{instance:x} since e{since}: {} octets", octets.len())

@@ -65,6 +65,8 @@ pub(super) struct App {
     pub(super) donor_instance: u64,
     /// And the last position of who sent one.
     pub(super) transferred_to: u64,
+    /// Samples that it was told it has missed.
+    pub(super) missed: u64,
     /// Samples that it was given since it takes nothing.
     pub(super) given_while_held: usize,
 }

@@ -18,7 +18,7 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::{Duration, Now};
 
 use super::{GroupSlot, LocalReader, State};
-use crate::atomic::local::{Attached, Writing, change};
+use crate::atomic::local::{Attached, GivenState, Writing, change};
 use crate::base::locks::lock;
 use crate::runtime::{Rank, WriterSlot, dispatch};
 
@@ -95,12 +95,62 @@ impl GroupSlot {
                 let backlog = known.map(|known| {
                     change(&known.body, Agreed { position: known.position, epoch: known.epoch })
                 });
-                state.readers.push(Attached { slot, after, backlog: backlog.collect() });
+                state.readers.push(Attached {
+                    slot,
+                    after,
+                    backlog: backlog.collect(),
+                    wants_state: false,
+                    state: None,
+                    begins_anew: false,
+                });
                 self.wait_for_room(state, now, out);
             });
             self.slot.report(out);
         });
         self.offer_backlog();
+    }
+
+    /// A reader takes state in place of what was delivered before it came, and from now on.
+    pub(crate) fn want_state(&self, id: EntityId) {
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        let known = state.group.member().and_then(member::Member::history_state).cloned();
+        for reader in state.readers.iter_mut().filter(|reader| reader.slot.id == id) {
+            reader.wants_state = true;
+            let given = |(through, octets)| GivenState { through, octets, begins_anew: false };
+            reader.state = known.clone().map(given);
+        }
+    }
+
+    pub(super) fn give_state(
+        &self,
+        state: &mut State,
+        now: Now,
+        through: u64,
+        octets: &Arc<[u8]>,
+        out: &mut Outbox,
+    ) {
+        for reader in state.readers.iter_mut().filter(|reader| reader.wants_state) {
+            let begins_anew = std::mem::take(&mut reader.begins_anew)
+                | reader.state.as_ref().is_some_and(|before| before.begins_anew);
+            reader.state = Some(GivenState { through, octets: Arc::clone(octets), begins_anew });
+            reader.slot.run(self.slot.shared(), now, out, |reader, _, out| reader.told_state(out));
+        }
+    }
+
+    /// The state that a reader was given last, once.
+    pub(crate) fn take_state(&self, id: EntityId) -> Option<GivenState> {
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        state.readers.iter_mut().find(|reader| reader.slot.id == id)?.state.take()
+    }
+
+    /// Everything up to a position is in this state: it takes the place of what is kept.
+    pub(crate) fn replace_history(&self, through: u64, octets: Arc<[u8]>) {
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, _, _| state.group.replace_history(through, octets));
+            self.slot.report(out);
+        });
     }
 
     pub(crate) fn remove_reader(&self, id: EntityId) -> bool {

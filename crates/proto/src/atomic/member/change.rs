@@ -286,6 +286,7 @@ impl<B: Body> Member<B> {
             self.go();
             return;
         }
+        self.is_back |= self.was_member;
         self.id = self.id.next_incarnation();
         self.phase = Phase::Joining;
         self.joining = Joining::new(now);
@@ -403,6 +404,8 @@ impl<B: Body> Member<B> {
             self.store_lineage();
         }
         self.was_member = false;
+        self.is_back = false;
+        self.transfers.clear();
         self.history.clear();
         self.decisions.clear();
         if let Some(renounced) = self.renounced.filter(|it| it.instance == instance) {

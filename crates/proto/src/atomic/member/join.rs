@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::atomic::Storage;
+use crate::atomic::member::transfer::Assembled;
 use crate::atomic::member::{Member, Phase};
 use crate::atomic::message::{Join, Message, Row, Transfer};
 use crate::atomic::storage::Change;
@@ -26,6 +27,8 @@ pub(super) struct Joining {
     fetch_due: Instant,
     /// Which member was asked last, by its rank.
     donor: usize,
+    /// Somebody has told what there is.
+    is_fed: bool,
 }
 
 impl Joining {
@@ -38,6 +41,7 @@ impl Joining {
             others: BTreeMap::new(),
             fetch_due: now,
             donor: 0,
+            is_fed: false,
         }
     }
 
@@ -49,6 +53,30 @@ impl Joining {
     pub(super) const fn hurry(&mut self, now: Instant) {
         self.due = now;
         self.fetch_due = now;
+    }
+
+    /// Whether something is to be asked for again; if so, it is for a while.
+    pub(super) fn is_fetch_due(&mut self, now: Instant) -> bool {
+        let is_due = self.fetch_due <= now;
+        if is_due {
+            self.fetch_due = now.after(FETCH_AGAIN).unwrap_or(now);
+        }
+        is_due
+    }
+
+    /// Somebody has answered: the next answer is waited for as long.
+    pub(super) fn is_answered(&mut self, now: Instant) {
+        self.fetch_due = now.after(FETCH_AGAIN).unwrap_or(now);
+    }
+
+    /// Whom to ask, the next after who was asked last or the same.
+    pub(super) fn donor(&mut self, donors: &[MemberId], is_next: bool) -> Option<MemberId> {
+        self.donor = self.donor.wrapping_add(usize::from(is_next));
+        donors.get(self.donor.checked_rem(donors.len())?).copied()
+    }
+
+    pub(super) fn view(&self) -> Option<&View> {
+        self.view.as_deref()
     }
 
     /// Whether an epoch may still be one that takes it in.
@@ -142,8 +170,9 @@ impl<B: Body> Member<B> {
             view.members.iter().all(|it| self.joining.is_heard(now, it.id, view.instance, self.config.lease));
         let here = self.joining.heard.values().filter(|(_, of, _)| *of == view.instance);
         let ahead = here.map(|(.., position)| *position).max().unwrap_or(0);
-        let has_most =
-            !self.config.keeps_history || ahead <= self.have.saturating_add(JOIN_ENTRIES_MAX as u64);
+        let is_near = ahead <= self.have.saturating_add(JOIN_ENTRIES_MAX as u64);
+        let has_most = self.joining.is_fed && !self.transfers.is_in_progress() && is_near;
+        let has_most = has_most || !self.config.keeps_history;
         hears_all && has_most
     }
 
@@ -234,53 +263,24 @@ impl<B: Body> Member<B> {
         }
     }
 
-    /// Asks for what is missing.
-    pub(super) fn tick_fetch(&mut self, now: Instant) {
-        if self.joining.fetch_due > now {
-            return;
-        }
-        self.joining.fetch_due = now.after(FETCH_AGAIN).unwrap_or(now);
-        self.fetch(true);
-    }
-
-    pub(super) fn fetch(&mut self, is_next: bool) {
-        if self.is_held {
-            return;
-        }
-        let view = self.view().or(self.joining.view.as_deref());
-        let Some(view) = view else { return };
-        let donors: Vec<MemberId> =
-            view.members.iter().filter(|it| it.caught_up && it.id != self.id).map(|it| it.id).collect();
-        if donors.is_empty() {
-            return;
-        }
-        if is_next {
-            self.joining.donor = self.joining.donor.wrapping_add(1);
-        }
-        let donor = donors[self.joining.donor % donors.len()];
-        let fetch = Message::Fetch { from: self.id, after: self.have };
-        self.actions.push_back(Action::Send(Destination::Member(donor), fetch));
-    }
-
-    pub(super) fn on_fetch(&mut self, from: MemberId, after: u64) {
-        // Who has not caught up has gaps; who has stopped still has what it had.
-        if !self.caught_up || !self.config.keeps_history || self.epoch.is_none() {
-            return;
-        }
-        let part = Message::Transfer(self.part_for(after));
-        self.actions.push_back(Action::Send(Destination::Member(from), part));
-    }
-
     pub(super) fn on_transfer(&mut self, now: Instant, part: Transfer<B>) {
         let is_wanted = self.phase == Phase::Joining || self.phase == Phase::Active && !self.caught_up;
         let is_wanted = is_wanted && part.instance == self.instance && !self.is_held;
         if !is_wanted || !self.config.keeps_history || part.after != self.have || part.through < part.after {
             return;
         }
-        // Once it is a member, entries after the beginning of the epoch come on lanes.
-        let end =
-            if self.phase == Phase::Active { self.view().map_or(0, |it| it.base_position) } else { u64::MAX };
-        if let Some((through, octets)) = part.state
+        let end = self.fetches_until();
+        // It was asked for before this was a member: what is lost up to the end is not known.
+        if part.lost > 0 && part.through > end {
+            return self.fetch(false);
+        }
+        let state = match self.assemble(now, &part) {
+            Assembled::Whole(state) => state,
+            Assembled::More => return self.fetch(false),
+            Assembled::Unfit => return,
+        };
+        self.tell_lost(part.lost);
+        if let Some((through, octets)) = state
             && through > self.have
         {
             let gone = self.history.replace(through, Arc::clone(&octets));
@@ -303,6 +303,9 @@ impl<B: Body> Member<B> {
         if self.phase == Phase::Joining {
             if part.position > self.have {
                 self.fetch(false);
+            } else if !std::mem::replace(&mut self.joining.is_fed, true) {
+                // It may be ready now.
+                self.joining.due = now;
             }
             return;
         }

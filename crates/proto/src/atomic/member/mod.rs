@@ -4,6 +4,7 @@ mod change;
 mod durable;
 mod hold;
 mod join;
+mod transfer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,16 +14,16 @@ use thiserror::Error;
 use crate::atomic::Storage;
 use crate::atomic::epoch::{Epoch, Taken};
 use crate::atomic::history::History;
-use crate::atomic::message::{Message, Row, Transfer};
+use crate::atomic::lost::Lost;
+use crate::atomic::message::{Message, Row};
 use crate::atomic::storage::{Change, Slot};
 use crate::atomic::view::{Decision, Ranks, View, Voters};
 use crate::atomic::{Action, Body, Delivered, Destination, EntryHeader, MEMBERS_MAX, MemberId, Status};
 use crate::time::{Duration, Instant};
-use crate::tuning::atomic::{
-    DECISIONS_KEPT, REPORT_AGAIN, ROW_IDLE, ROW_PENDING, ROW_POSITION, TRANSFER_BYTES_MAX,
-};
+use crate::tuning::atomic::{DECISIONS_KEPT, REPORT_AGAIN, ROW_IDLE, ROW_PENDING, ROW_POSITION};
 use durable::Disk;
 use join::Joining;
+use transfer::Transfers;
 
 /// What the driver and the QoS of a topic decide.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -116,6 +117,8 @@ pub struct Member<B> {
     disk: Disk,
     /// Its history may be void, so that readers do not get it until it takes part again.
     withholds: bool,
+    lost: Lost,
+    transfers: Transfers,
     /// Everything up to this position was given to readers here.
     have: u64,
     /// Of which group; 0 before the first.
@@ -130,6 +133,8 @@ pub struct Member<B> {
     is_held: bool,
     /// It has been a member of the group before: what it misses since is missing.
     was_member: bool,
+    /// It was one before it joined last.
+    is_back: bool,
     /// Octets of own entries in the window, oldest first, and the positions of those that are delivered.
     window: VecDeque<usize>,
     window_octets: usize,
@@ -194,6 +199,8 @@ impl<B: Body> Member<B> {
             unsent: VecDeque::new(),
             disk: Disk::default(),
             withholds: false,
+            lost: Lost::default(),
+            transfers: Transfers::default(),
             have: 0,
             instance: 0,
             lineage: 0,
@@ -201,6 +208,7 @@ impl<B: Body> Member<B> {
             caught_up: false,
             is_held: false,
             was_member: false,
+            is_back: false,
             window: VecDeque::new(),
             window_octets: 0,
             window_positions: VecDeque::new(),
@@ -278,6 +286,12 @@ impl<B: Body> Member<B> {
         self.history.entries().filter(|_| !self.withholds)
     }
 
+    /// How many entries are kept.
+    #[must_use]
+    pub fn history_len(&self) -> usize {
+        self.history.entries().len()
+    }
+
     /// What stands for all entries before those that are kept, and up to which position.
     #[must_use]
     pub fn history_state(&self) -> Option<&(u64, Arc<[u8]>)> {
@@ -289,7 +303,10 @@ impl<B: Body> Member<B> {
     }
 
     /// Everything up to a position is in `state` from now on: it takes the place of the entries.
+    /// Not at once while others fetch what is kept; and nothing of more than
+    /// [`STATE_BYTES_MAX`](crate::tuning::atomic::STATE_BYTES_MAX).
     pub fn replace_history(&mut self, through: u64, state: Arc<[u8]>) {
+        let Some((through, state)) = self.defer(through, state) else { return };
         if self.config.keeps_history
             && through <= self.have
             && let Some(gone) = self.history.replace(through, Arc::clone(&state))
@@ -433,7 +450,7 @@ impl<B: Body> Member<B> {
             Message::NewView(decision) => self.learn(now, decision),
             Message::Current(view) => self.on_current(now, view),
             Message::Join(join) => self.on_join(now, &join),
-            Message::Fetch { from, after } => self.on_fetch(from, after),
+            Message::Fetch(fetch) => self.on_fetch(&fetch),
             Message::Transfer(part) => self.on_transfer(now, part),
             Message::Decider { .. } => {}
         }
@@ -517,6 +534,7 @@ impl<B: Body> Member<B> {
             return;
         }
         self.have = position;
+        self.lost.delivered(&delivered);
         self.keep(&delivered, Some(slot));
         self.give(delivered);
     }
@@ -615,6 +633,7 @@ impl<B: Body> Member<B> {
         if !self.caught_up {
             self.tick_fetch(now);
         }
+        self.replace_deferred();
         if self.is_dirty || self.row_due.is_none_or(|due| due <= now) {
             self.send_row(now);
         }
@@ -643,10 +662,6 @@ impl<B: Body> Member<B> {
         {
             epoch.woke(now);
         }
-    }
-
-    fn part_for(&self, after: u64) -> Transfer<B> {
-        self.history.part((self.id, self.instance), after, self.have, TRANSFER_BYTES_MAX)
     }
 
     fn remember(&mut self, decision: &Arc<Decision>) {
