@@ -14,6 +14,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
 /// namespaces of its own.
 pub(crate) fn command(arguments: &[String]) -> Command {
     let mut command = shell::cargo(&["run", "--quiet", "--profile", "sim", "--package", "plainsong-chaos"]);
-    command.args(["--bin", "chaos", "--"]).args(arguments);
+    command.args(["--features", "power-loss", "--bin", "chaos", "--"]).args(arguments);
     command
 }

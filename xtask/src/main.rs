@@ -41,7 +41,7 @@ usage: cargo xtask <task> [options]
                                 an attacker with raw sockets against a live pair, in network namespaces (as root)
   chaos [--kills N] [--seed N] [--mistake NAME]
                                 processes under load are killed at random, and the others must not notice
-  nemesis [--minutes N] [--seed N] [--consistency NAME] [--cell NAME] [--keep FOLDER]
+  nemesis [--minutes N] [--seed N] [--consistency NAME] [--cell NAME] [--power-loss N] [--keep FOLDER]
                                 processes in networks of their own are killed, stopped and cut off (as root)
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)

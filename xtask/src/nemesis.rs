@@ -4,7 +4,8 @@ use std::process::Command;
 
 use crate::{chaos, shell};
 
-/// `cargo xtask nemesis [--minutes N] [--seed N] [--consistency NAME] [--cell NAME] [--keep FOLDER]`.
+/// `cargo xtask nemesis [--minutes N] [--seed N] [--consistency NAME] [--cell NAME] [--power-loss N]
+/// [--keep FOLDER]`.
 pub(crate) fn run(arguments: &[String]) -> Result<bool, String> {
     let status = command(arguments).status().map_err(|error| format!("cannot start cargo: {error}"))?;
     Ok(status.success())

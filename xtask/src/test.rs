@@ -17,6 +17,8 @@ const KILLS: &str = "500";
 const NEMESIS: [&str; 4] = ["--minutes", "0.5", "--seconds", "5"];
 /// So long members may take to be a group again, while other programs take the processors.
 const NEMESIS_ATOMIC: [&str; 4] = ["--consistency", "atomic", "--heal-ms", "20000"];
+/// Half a minute at most.
+const POWER_LOSSES: &str = "5";
 /// Other programs run meanwhile, and take the processors.
 const STALL_MS: &str = "1000";
 /// What applications see of QoS policies and entities, whichever transport carries their samples.
@@ -107,6 +109,8 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     as_root(steps, "nemesis", minutes(5), nemesis::command(&NEMESIS.map(str::to_owned)));
     let atomic = [NEMESIS, NEMESIS_ATOMIC].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
     as_root(steps, "nemesis of ATOMIC topics", minutes(5), nemesis::command(&atomic));
+    let losses = ["--power-loss", POWER_LOSSES, "--heal-ms", "20000"].map(str::to_owned);
+    as_root(steps, "losses of power", minutes(5), nemesis::command(&losses));
     let kills = ["--kills", KILLS, "--stall-ms", STALL_MS].map(str::to_owned);
     steps.run("chaos", minutes(5), chaos::command(&kills));
     steps.run("fuzz smoke", minutes(10), fuzz::smoke(FUZZ_SECONDS));

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::clock::now_ns;
+use crate::nemesis::disk::Disk;
 use crate::nemesis::fault::{Fault, conditions};
 use crate::nemesis::history::order::Id;
 use crate::nemesis::member::{Member, Start, clock_library};
@@ -24,6 +25,8 @@ const PAUSE_MS: [u64; 2] = [100, 1_500];
 const REGROUPS: Duration = Duration::from_secs(3);
 /// Faults of a mix at once.
 const MIXED: usize = 3;
+/// Who starts again has lost its disk so often, in percent.
+const LOSES_DISK: u64 = 25;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// What is the same in all cells of a run.
@@ -60,6 +63,8 @@ pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
     /// How often something was done.
     pub(crate) faults: u64,
+    /// So often a process left since its disk was full.
+    pub(crate) disks_failed: u64,
     pub(crate) healed: Duration,
     /// Between these, writes were to be resolved.
     pub(crate) load_ns: [u64; 2],
@@ -68,6 +73,8 @@ pub(crate) struct Outcome {
 
 struct Slot {
     member: Option<Member>,
+    /// What outlives its processes.
+    disk: Option<Disk>,
     started_ns: u64,
     is_first: bool,
 }
@@ -87,6 +94,9 @@ struct Run<'a> {
     /// When a process last started again, and when one was last reached again.
     restarted: Option<Instant>,
     joined: Option<Instant>,
+    /// Which one has lost its disk last.
+    newcomer: Option<usize>,
+    heals: bool,
     next_process: u64,
     keep: Option<PathBuf>,
     outcome: Outcome,
@@ -116,6 +126,8 @@ pub(crate) fn run(cell: Cell, seed: u64, common: &Common) -> Result<Outcome, Str
         active: Vec::new(),
         restarted: None,
         joined: None,
+        newcomer: None,
+        heals: false,
         next_process: 1,
         keep,
         outcome: Outcome::default(),
@@ -130,7 +142,10 @@ impl Run<'_> {
     /// Starts all, and lets them begin when they have found each other.
     fn begin(&mut self) -> Result<(), String> {
         for slot in 0..self.cell.topology.roles().len() {
-            self.slots.push(Slot { member: None, started_ns: 0, is_first: true });
+            let role = self.role(slot);
+            let has_disk = self.has_disks() && (role.reads || role.writes);
+            let disk = if has_disk { Some(Disk::new(slot)?) } else { None };
+            self.slots.push(Slot { member: None, disk, started_ns: 0, is_first: true });
             self.start(slot)?;
         }
         let end = Instant::now() + STARTS;
@@ -173,10 +188,20 @@ impl Run<'_> {
         if let Some(clock) = &clock {
             set_clock(clock, 0)?;
         }
-        let start =
-            Start { slot, process, options, lease: self.common.lease, clock, keep: self.keep.as_deref() };
-        self.slots[slot].started_ns = now_ns();
-        self.slots[slot].member = Some(Member::start(&self.network, &start)?);
+        let start = Start {
+            slot,
+            process,
+            options,
+            lease: self.common.lease,
+            disk: self.slots[slot].disk.as_ref().map(Disk::path),
+            power_loss: None,
+            clock,
+            keep: self.keep.as_deref(),
+        };
+        let started_ns = now_ns();
+        let member = Member::start(&self.network, &start)?;
+        self.slots[slot].started_ns = started_ns;
+        self.slots[slot].member = Some(member);
         Ok(())
     }
 
@@ -194,9 +219,46 @@ impl Run<'_> {
         self.slots.iter_mut().filter_map(|slot| slot.member.as_mut()).for_each(|member| member.tell(word));
     }
 
-    /// Notices who has ended by itself.
+    fn has_disks(&self) -> bool {
+        self.cell.durability == Durability::Persistent
+    }
+
+    /// Starts one again, sometimes without what was on its disk.
+    fn restart(&mut self, slot: usize) -> Result<(), String> {
+        if self.may_lose_disk(slot) && self.random.percent(LOSES_DISK) {
+            self.note(&format!("{slot} has lost its disk"))?;
+            self.slots[slot].disk.iter().try_for_each(Disk::clear)?;
+            self.newcomer = Some(slot);
+        }
+        self.start(slot)?;
+        self.slots[slot].member.iter_mut().for_each(|member| member.tell("go"));
+        Ok(())
+    }
+
+    /// Whether all others have what was on its disk, and are enough to go on without its vote.
+    fn may_lose_disk(&self, slot: usize) -> bool {
+        let disks = self.slots.iter().filter(|it| it.disk.is_some()).count();
+        let is_up = |it: &Slot| it.member.as_ref().is_some_and(|it| it.record().ready_ns.is_some());
+        let mut others =
+            self.slots.iter().enumerate().filter(|(other, it)| *other != slot && it.disk.is_some());
+        let is_quiet = !self.heals && self.active.is_empty() && !is_recent(self.joined);
+        disks > 2 && is_quiet && others.all(|(_, it)| is_up(it))
+    }
+
+    /// Whether the one that has lost its disk last is no member again yet: until then all others must stay.
+    fn awaits_newcomer(&self) -> bool {
+        let member = self.newcomer.and_then(|slot| self.slots[slot].member.as_ref());
+        member.is_some_and(|member| member.record().ready_ns.is_none())
+    }
+
+    /// Notices who has ended by itself, or left its group.
     fn look_after(&mut self) {
         for slot in 0..self.slots.len() {
+            let is_full = self.active.iter().any(|it| matches!(it.fault, Fault::Full(of, _) if of == slot));
+            let failed = self.slots[slot].member.as_ref().filter(|_| !is_full);
+            if let Some(why) = failed.and_then(|it| it.record().disk_failed.take()) {
+                self.outcome.violations.push(format!("slot {slot}: its disk failed: {why}"));
+            }
             let member = self.slots[slot].member.as_mut();
             let Some((process, status)) = member.and_then(|it| Some((it.process, it.ended()?))) else {
                 continue;
@@ -222,7 +284,12 @@ impl Run<'_> {
     /// Faults begin and end, until time is up.
     fn disturb(&mut self) -> Result<(), String> {
         let end = Instant::now() + self.common.lasts;
-        let most = if self.cell.nemesis == Nemesis::Mix { MIXED } else { 1 };
+        let most = match self.cell.nemesis {
+            Nemesis::Mix => MIXED,
+            // What is on their disks brings them back.
+            Nemesis::Kill | Nemesis::Leave if self.has_disks() => self.slots.len(),
+            _ => 1,
+        };
         let mut next = Instant::now() + self.pause();
         while Instant::now() < end {
             let now = Instant::now();
@@ -248,7 +315,7 @@ impl Run<'_> {
 
     /// Begins a fault, if it can be had beside those that there are.
     fn strike(&mut self, now: Instant, end: Instant) -> Result<(), String> {
-        let drawn = Fault::draw(self.cell.nemesis, self.slots.len(), &mut self.random);
+        let drawn = Fault::draw(self.cell.nemesis, self.slots.len(), self.has_disks(), &mut self.random);
         let Some((fault, lasts)) = drawn else { return Ok(()) };
         if !self.may_begin(&fault) {
             return Ok(());
@@ -256,6 +323,12 @@ impl Run<'_> {
         match &fault {
             Fault::Kill(slot) => self.bury(*slot, Member::kill, Some(now_ns())),
             Fault::Leave(slot) => self.bury(*slot, Member::leave, None),
+            Fault::Outage(slots) => {
+                let at_ns = now_ns();
+                slots.iter().filter_map(|it| self.slots[*it].member.as_ref()).for_each(Member::strike_dead);
+                slots.iter().for_each(|slot| self.bury(*slot, Member::kill, Some(at_ns)));
+            }
+            Fault::Full(slot, bytes) => self.slots[*slot].disk.iter().try_for_each(|it| it.fill(*bytes))?,
             Fault::Freeze(slot) => self.slots[*slot].member.iter().for_each(Member::stop),
             Fault::Squeeze(slot) => self.slots[*slot].member.iter_mut().for_each(Member::squeeze),
             Fault::Clock(slot, seconds) => set_clock(&clock_file(*slot), *seconds)?,
@@ -279,16 +352,22 @@ impl Run<'_> {
     /// Whether the others can get over a fault, beside those that there are.
     fn may_begin(&self, fault: &Fault) -> bool {
         let is_active = |is: fn(&Fault) -> bool| self.active.iter().any(|it| is(&it.fault));
-        let is_recent = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < REGROUPS);
-        let is_agreed = self.common.consistency == Consistency::Atomic;
+        let has_disks = self.has_disks();
+        let is_agreed = self.common.consistency == Consistency::Atomic && !has_disks;
+        if self.awaits_newcomer() {
+            return false;
+        }
         // Members agree on who goes on. Who starts again while it reaches nobody is a group of its own, and
         // what a majority forgets at once is lost.
         let is_alone = is_agreed && (is_active(Fault::ends_process) || is_recent(self.restarted));
         let is_apart = is_agreed && (is_active(Fault::separates) || is_recent(self.joined));
         match fault {
             Fault::Kill(slot) | Fault::Leave(slot) => {
-                self.others_hold(*slot) && !self.is_struck(*slot) && !is_alone && !is_apart
+                let may_go = has_disks || self.others_hold(*slot);
+                may_go && !self.is_struck(*slot) && !is_alone && !is_apart
             }
+            Fault::Outage(slots) => slots.iter().all(|slot| !self.is_struck(*slot)),
+            Fault::Full(slot, _) => self.slots[*slot].disk.is_some() && !self.is_struck(*slot),
             Fault::Freeze(slot) => !self.is_struck(*slot) && !is_alone,
             Fault::Squeeze(slot) | Fault::Clock(slot, _) => !self.is_struck(*slot),
             Fault::Cut(_) => !is_alone,
@@ -298,11 +377,7 @@ impl Run<'_> {
 
     /// Whether something is done to that process.
     fn is_struck(&self, slot: usize) -> bool {
-        self.active.iter().any(|it| match it.fault {
-            Fault::Kill(of) | Fault::Leave(of) | Fault::Freeze(of) | Fault::Squeeze(of) => of == slot,
-            Fault::Clock(of, _) => of == slot,
-            Fault::Cut(_) | Fault::Links(_) => false,
-        })
+        self.active.iter().any(|it| it.fault.strikes(slot))
     }
 
     /// Whether somebody else with a part in the topic is there: what all forget is nobody's.
@@ -325,10 +400,9 @@ impl Run<'_> {
         }
         self.note(&format!("ends {fault:?}"))?;
         match fault {
-            Fault::Kill(slot) | Fault::Leave(slot) => {
-                self.start(*slot)?;
-                self.slots[*slot].member.iter_mut().for_each(|member| member.tell("go"));
-            }
+            Fault::Kill(slot) | Fault::Leave(slot) => self.restart(*slot)?,
+            Fault::Outage(slots) => slots.iter().try_for_each(|slot| self.restart(*slot))?,
+            Fault::Full(slot, _) => self.make_room(*slot)?,
             Fault::Freeze(slot) => self.slots[*slot].member.iter().for_each(Member::go_on),
             Fault::Squeeze(slot) => self.slots[*slot].member.iter_mut().for_each(Member::release),
             Fault::Clock(slot, _) => set_clock(&clock_file(*slot), 0)?,
@@ -338,10 +412,31 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// There is room again, and the process starts again if it has left; what it said of that.
+    fn make_room(&mut self, slot: usize) -> Result<(), String> {
+        self.slots[slot].disk.iter().try_for_each(Disk::make_room)?;
+        self.bury(slot, Member::kill, None);
+        let said = self.outcome.lives.last().and_then(|life| life.record.disk_failed.clone());
+        if let Some(said) = said {
+            self.note(&format!("{slot} left: {said}"))?;
+            self.outcome.disks_failed += 1;
+            if !said.contains("no room") {
+                self.outcome
+                    .violations
+                    .push(format!("slot {slot} does not say that its disk is full: {said}"));
+            }
+        }
+        self.restart(slot)
+    }
+
     /// Ends all faults; then every write must be resolved, and everybody must have the same, within time.
     fn heal(&mut self) -> Result<(), String> {
+        self.heals = true;
         for Active { fault, .. } in std::mem::take(&mut self.active) {
             self.undo(&fault)?;
+        }
+        if self.cell.nemesis == Nemesis::Full && self.outcome.disks_failed == 0 {
+            self.outcome.violations.push("no process noticed that its disk is full".to_owned());
         }
         self.outcome.load_ns[1] = now_ns();
         let begin = Instant::now();
@@ -440,6 +535,10 @@ impl Run<'_> {
         self.outcome.frames = self.network.switch().total();
         self.outcome
     }
+}
+
+fn is_recent(at: Option<Instant>) -> bool {
+    at.is_some_and(|at| at.elapsed() < REGROUPS)
 }
 
 /// Whether wall clocks jump under a nemesis, here.

@@ -6,6 +6,9 @@ use crate::nemesis::network::link::Conditions;
 use crate::nemesis::plan::{Nemesis, any};
 use crate::random::Random;
 
+/// What is left on a disk that is nearly full, at most.
+const ROOM_BYTES_MAX: u64 = 512 << 10;
+
 /// What a nemesis does at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -13,6 +16,10 @@ pub(crate) enum Fault {
     Leave(usize),
     Freeze(usize),
     Squeeze(usize),
+    /// These are killed at once.
+    Outage(Vec<usize>),
+    /// The disk of one has room for so many octets.
+    Full(usize, u64),
     /// The wall clock of one is so many seconds ahead, or behind.
     Clock(usize, i64),
     /// Nothing passes from one to another.
@@ -23,7 +30,17 @@ pub(crate) enum Fault {
 
 impl Fault {
     pub(crate) const fn ends_process(&self) -> bool {
-        matches!(self, Self::Kill(_) | Self::Leave(_))
+        matches!(self, Self::Kill(_) | Self::Leave(_) | Self::Outage(_))
+    }
+
+    /// Whether it is done to that process.
+    pub(crate) fn strikes(&self, process: usize) -> bool {
+        match self {
+            Self::Kill(of) | Self::Leave(of) | Self::Freeze(of) | Self::Squeeze(of) => *of == process,
+            Self::Full(of, _) | Self::Clock(of, _) => *of == process,
+            Self::Outage(all) => all.contains(&process),
+            Self::Cut(_) | Self::Links(_) => false,
+        }
     }
 
     /// Whether processes do not hear one another.
@@ -31,18 +48,33 @@ impl Fault {
         matches!(self, Self::Freeze(_) | Self::Cut(_))
     }
 
-    /// What a nemesis does to so many processes, and for how long; nothing if it is calm.
-    pub(crate) fn draw(nemesis: Nemesis, count: usize, random: &mut Random) -> Option<(Self, Duration)> {
+    /// What a nemesis does to so many processes, which have disks or not, and for how long; nothing if it is
+    /// calm.
+    pub(crate) fn draw(
+        nemesis: Nemesis,
+        count: usize,
+        has_disks: bool,
+        random: &mut Random,
+    ) -> Option<(Self, Duration)> {
         let one = random.below(count as u64) as usize;
         let links = |conditions| Some(Self::Links(conditions));
         let base = Conditions::default();
         let fault = match nemesis {
             Nemesis::Calm => None,
-            Nemesis::Mix => return Self::draw(any(random, &Nemesis::SINGLE), count, random),
+            Nemesis::Mix => {
+                let of_disks = if has_disks { &Nemesis::OF_DISKS[..] } else { &[] };
+                let single = any(random, &[&Nemesis::SINGLE[..], of_disks].concat());
+                return Self::draw(single, count, has_disks, random);
+            }
             Nemesis::Kill => Some(Self::Kill(one)),
             Nemesis::Leave => Some(Self::Leave(one)),
             Nemesis::Freeze => Some(Self::Freeze(one)),
             Nemesis::Squeeze => Some(Self::Squeeze(one)),
+            Nemesis::Outage => {
+                let spared = random.below(count.div_ceil(2) as u64) as usize;
+                Some(Self::Outage(shuffled(count, random).split_off(spared)))
+            }
+            Nemesis::Full => Some(Self::Full(one, random.below(ROOM_BYTES_MAX))),
             Nemesis::Clock => {
                 let seconds = random.below(7_200) as i64 - 3_600;
                 Some(Self::Clock(one, seconds))
@@ -59,7 +91,7 @@ impl Fault {
         };
         let [low, high] = match nemesis {
             Nemesis::Freeze => [50, 10_000],
-            Nemesis::Kill | Nemesis::Leave => [50, 3_000],
+            Nemesis::Kill | Nemesis::Leave | Nemesis::Outage => [50, 3_000],
             _ => [200, 4_000],
         };
         let lasts = Duration::from_millis(random.between(low, high));
@@ -67,12 +99,18 @@ impl Fault {
     }
 }
 
-/// The links that are cut so that the processes fall apart in that way.
-fn cut(nemesis: Nemesis, count: usize, random: &mut Random) -> Vec<(usize, usize)> {
+/// All processes in random order.
+fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     for index in (1..count).rev() {
         order.swap(index, random.below(index as u64 + 1) as usize);
     }
+    order
+}
+
+/// The links that are cut so that the processes fall apart in that way.
+fn cut(nemesis: Nemesis, count: usize, random: &mut Random) -> Vec<(usize, usize)> {
+    let order = shuffled(count, random);
     let (one, other) = (order[0], order[1]);
     let sends = random.percent(50);
     let (left, right) = order.split_at(count / 2);
@@ -140,6 +178,20 @@ mod tests {
     }
 
     #[test]
+    fn most_or_all_fail_at_once_and_disks_only_where_there_are_some() {
+        let mut random = Random::new(3);
+        let mut counts = [0; 4];
+        for _ in 0..100 {
+            let (fault, _) = Fault::draw(Nemesis::Outage, 3, true, &mut random).unwrap();
+            let struck = (0..3).filter(|process| fault.strikes(*process)).count();
+            counts[struck] += 1;
+            let (fault, _) = Fault::draw(Nemesis::Mix, 3, false, &mut random).unwrap();
+            assert!(!matches!(fault, Fault::Outage(_) | Fault::Full(..)), "{fault:?}");
+        }
+        assert!(counts[..2] == [0, 0] && counts[2..].iter().all(|count| *count > 20), "{counts:?}");
+    }
+
+    #[test]
     fn what_faults_do_to_a_link_adds_up() {
         let base = Conditions::default();
         let faults = [
@@ -157,10 +209,10 @@ mod tests {
     #[test]
     fn every_nemesis_but_calm_does_something_for_at_most_ten_seconds() {
         let mut random = Random::new(1);
-        assert_eq!(Fault::draw(Nemesis::Calm, 3, &mut random), None);
-        for nemesis in Nemesis::SINGLE.into_iter().chain([Nemesis::Mix]) {
+        assert_eq!(Fault::draw(Nemesis::Calm, 3, true, &mut random), None);
+        for nemesis in Nemesis::SINGLE.into_iter().chain(Nemesis::OF_DISKS).chain([Nemesis::Mix]) {
             for _ in 0..100 {
-                let (_, lasts) = Fault::draw(nemesis, 3, &mut random).unwrap();
+                let (_, lasts) = Fault::draw(nemesis, 3, true, &mut random).unwrap();
                 assert!((Duration::from_millis(49)..=Duration::from_secs(10)).contains(&lasts), "{lasts:?}");
             }
         }

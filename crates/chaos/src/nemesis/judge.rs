@@ -93,8 +93,9 @@ impl Summary {
         let all = (outcome.violations.len() as u64 + findings.count).max(violations.len() as u64);
         let resolved_ns = resolved_ns(outcome);
         let counts = count(outcome, &resolved_ns, all);
-        // With one writer alone nobody is left to wait.
-        if matches!(cell.nemesis, Nemesis::Kill | Nemesis::Leave) && cell.topology != Topology::Pair {
+        // With one writer alone nobody is left to wait; who has a disk may be killed at any time.
+        let is_spaced = cell.durability != Durability::Persistent && cell.topology != Topology::Pair;
+        if matches!(cell.nemesis, Nemesis::Kill | Nemesis::Leave) && is_spaced {
             let of_cell = pauses(outcome, &resolved_ns);
             self.pauses.iter_mut().zip(of_cell).for_each(|(all, of_cell)| all.extend(of_cell));
         }

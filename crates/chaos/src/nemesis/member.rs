@@ -29,6 +29,10 @@ pub(crate) struct Start<'a> {
     /// Arguments of its program.
     pub(crate) options: Vec<String>,
     pub(crate) lease: Duration,
+    /// What outlives it.
+    pub(crate) disk: Option<&'a Path>,
+    /// What is not synced to it is lost with the process; what, follows from this.
+    pub(crate) power_loss: Option<u64>,
     /// Its wall clock is that of the host and what this file says.
     pub(crate) clock: Option<PathBuf>,
     /// Where its lines are kept, too.
@@ -57,6 +61,12 @@ impl Member {
         command.env("PLAINSONG_INTERFACES", INTERFACE).env("PLAINSONG_IPV6", "off");
         command.env("PLAINSONG_LEASE_DURATION_MS", start.lease.as_millis().to_string());
         command.env("PLAINSONG_ANNOUNCE_PERIOD_MS", (start.lease / 8).as_millis().to_string());
+        if let Some(disk) = start.disk {
+            command.env("PLAINSONG_STATE_DIRECTORY", disk);
+        }
+        if let Some(seed) = start.power_loss {
+            command.env("PLAINSONG_POWER_LOSS", seed.to_string());
+        }
         if let Some(clock) = &start.clock {
             command.env("LD_PRELOAD", clock_library()).env("FAKETIME_TIMESTAMP_FILE", clock);
             command.envs(["FAKETIME_NO_CACHE", "FAKETIME_DONT_FAKE_MONOTONIC"].map(|name| (name, "1")));
@@ -99,6 +109,11 @@ impl Member {
 
     pub(crate) fn record(&self) -> MutexGuard<'_, Record> {
         lock(&self.record)
+    }
+
+    /// Kills it, and does not wait until it has ended.
+    pub(crate) fn strike_dead(&self) {
+        signal(&self.child, Signal::KILL);
     }
 
     pub(crate) fn stop(&self) {

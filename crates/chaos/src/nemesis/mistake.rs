@@ -24,6 +24,8 @@ pub(crate) enum Mistake {
     Stale,
     /// The process ends.
     Crash,
+    /// Samples are delivered before they are on a disk. With losses of power alone; all processes do it.
+    Unsynced,
 }
 
 /// What was told wrong.
@@ -55,7 +57,7 @@ impl Spoiled {
             Some(Mistake::Corrupt) => entry.hash ^= 1,
             Some(Mistake::Phantom) => entry.id.writer += 1_000,
             Some(Mistake::Crash) => std::process::exit(3),
-            Some(Mistake::Stale) | None => {}
+            Some(Mistake::Stale | Mistake::Unsynced) | None => {}
         }
         is_told.then_some(entry).into_iter().chain(also)
     }

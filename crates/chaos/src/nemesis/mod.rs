@@ -7,6 +7,7 @@
 //! `record`) by checkers that know nothing of all that (`history`, `judge`). Linux, as root.
 
 mod cell;
+mod disk;
 mod fault;
 mod history;
 mod judge;
@@ -14,6 +15,7 @@ mod member;
 mod mistake;
 mod network;
 mod plan;
+mod power;
 mod record;
 mod told;
 mod worker;
@@ -48,6 +50,9 @@ pub(crate) struct Options {
     /// What the topic promises
     #[arg(long, default_value = "eventual")]
     consistency: Consistency,
+    /// Instead of cells: so often all processes of a PERSISTENT topic lose power at once
+    #[arg(long, conflicts_with = "cell")]
+    power_loss: Option<u64>,
     /// This cell alone, such as triple/volatile/kill
     #[arg(long)]
     cell: Option<Cell>,
@@ -107,12 +112,15 @@ fn run_cells(options: &Options) -> Result<bool, String> {
         mistake: options.mistake,
         keep: options.keep.clone(),
     };
+    if let Some(losses) = options.power_loss {
+        return power::run(losses, seed, &common);
+    }
     let time = seconds(options.minutes * 60.0)?;
     let begin = Instant::now();
     let mut random = Random::new(seed);
     let drawn: Box<dyn Iterator<Item = Cell>> = match options.cell {
         Some(cell) => Box::new(std::iter::repeat(cell)),
-        None => Box::new(cells(&mut random)),
+        None => Box::new(cells(&mut random, options.consistency)),
     };
     let mut summary = Summary::default();
     for (cell, seed) in drawn.zip(seed..) {

@@ -54,6 +54,8 @@ impl Topology {
 pub(crate) enum Durability {
     Volatile,
     TransientLocal,
+    /// Each process has a disk, which outlives it.
+    Persistent,
 }
 
 /// What is done to the processes.
@@ -85,6 +87,10 @@ pub(crate) enum Nemesis {
     Reorder,
     /// Up to 50 ms late.
     Delay,
+    /// Most of them, or all, are killed at once.
+    Outage,
+    /// The disk of one is full.
+    Full,
     /// The wall clock jumps by up to an hour, back or forth.
     Clock,
     /// All of these at random.
@@ -108,6 +114,22 @@ impl Nemesis {
         Self::Delay,
         Self::Clock,
     ];
+    /// And these, where processes have disks.
+    pub(crate) const OF_DISKS: [Self; 2] = [Self::Outage, Self::Full];
+
+    fn needs_disk(self) -> bool {
+        Self::OF_DISKS.contains(&self)
+    }
+}
+
+impl Durability {
+    /// Those that a topic may have.
+    const fn of(consistency: Consistency) -> &'static [Self] {
+        match consistency {
+            Consistency::Eventual => &[Self::Volatile, Self::TransientLocal],
+            Consistency::Atomic => &[Self::Volatile, Self::TransientLocal, Self::Persistent],
+        }
+    }
 }
 
 /// A part of a run.
@@ -125,8 +147,15 @@ impl Cell {
         if self.nemesis == Nemesis::Clock && !has_clock {
             return Some("no libfaketime (Debian: faketime)");
         }
+        let has_disks = self.durability == Durability::Persistent;
+        if has_disks && consistency == Consistency::Eventual {
+            return Some("only ATOMIC topics are kept on disks");
+        }
+        if self.nemesis.needs_disk() && !has_disks {
+            return Some("without PERSISTENT there are no disks");
+        }
         let is_pair = consistency == Consistency::Atomic && self.topology == Topology::Pair;
-        (is_pair && ends_process).then_some("of two members the first alone votes")
+        (is_pair && ends_process && !has_disks).then_some("of two members the first alone votes")
     }
 }
 
@@ -163,11 +192,14 @@ impl FromStr for Cell {
 
 /// Cells without end: first every topology under every nemesis, in random order and with any durability, then
 /// mixes.
-pub(crate) fn cells(random: &mut Random) -> impl Iterator<Item = Cell> {
+pub(crate) fn cells(random: &mut Random, consistency: Consistency) -> impl Iterator<Item = Cell> + use<> {
+    let durabilities = Durability::of(consistency);
+    let has_disks = durabilities.contains(&Durability::Persistent);
     let mut matrix = Vec::new();
     for topology in Topology::value_variants() {
-        for nemesis in Nemesis::value_variants() {
-            let durability = any(random, Durability::value_variants());
+        for nemesis in Nemesis::value_variants().iter().filter(|it| has_disks || !it.needs_disk()) {
+            let needs_disk = nemesis.needs_disk();
+            let durability = if needs_disk { Durability::Persistent } else { any(random, durabilities) };
             matrix.push(Cell { topology: *topology, durability, nemesis: *nemesis });
         }
     }
@@ -177,7 +209,7 @@ pub(crate) fn cells(random: &mut Random) -> impl Iterator<Item = Cell> {
     let mut more = Random::new(random.next());
     let mix = move || Cell {
         topology: any(&mut more, Topology::value_variants()),
-        durability: any(&mut more, Durability::value_variants()),
+        durability: any(&mut more, durabilities),
         nemesis: Nemesis::Mix,
     };
     matrix.into_iter().chain(std::iter::repeat_with(mix))
@@ -195,7 +227,8 @@ mod tests {
     #[test]
     fn a_run_has_every_topology_under_every_nemesis_before_mixes() {
         let count = Topology::value_variants().len() * Nemesis::value_variants().len();
-        let all: Vec<Cell> = cells(&mut Random::new(1)).take(count + 20).collect();
+        let some = |consistency| cells(&mut Random::new(1), consistency);
+        let all: Vec<Cell> = some(Consistency::Atomic).take(count + 20).collect();
         for topology in Topology::value_variants() {
             for nemesis in Nemesis::value_variants() {
                 let is_it = |it: &Cell| it.topology == *topology && it.nemesis == *nemesis;
@@ -203,12 +236,25 @@ mod tests {
             }
         }
         assert!(all[count..].iter().all(|it| it.nemesis == Nemesis::Mix));
-        assert_eq!(all, cells(&mut Random::new(1)).take(count + 20).collect::<Vec<_>>());
+        assert_eq!(all, some(Consistency::Atomic).take(count + 20).collect::<Vec<_>>());
+        assert!(all.iter().any(|it| it.durability == Durability::Persistent));
+        let without = |it: &Cell| it.lacks(Consistency::Eventual, true).is_none();
+        assert!(some(Consistency::Eventual).take(count + 20).all(|it| without(&it)));
+    }
+
+    #[test]
+    fn what_needs_disks_is_done_to_processes_that_have_some() {
+        let lacks = |cell: &str, consistency| cell.parse::<Cell>().unwrap().lacks(consistency, true);
+        assert_eq!(lacks("triple/persistent/outage", Consistency::Atomic), None);
+        assert_eq!(lacks("pair/persistent/kill", Consistency::Atomic), None, "its votes are on its disk");
+        assert!(lacks("pair/volatile/kill", Consistency::Atomic).is_some());
+        assert!(lacks("triple/volatile/full", Consistency::Atomic).is_some());
+        assert!(lacks("triple/persistent/calm", Consistency::Eventual).is_some());
     }
 
     #[test]
     fn cells_are_read_as_they_are_printed() {
-        for cell in cells(&mut Random::new(2)).take(60) {
+        for cell in cells(&mut Random::new(2), Consistency::Atomic).take(60) {
             assert_eq!(cell.to_string().parse(), Ok(cell));
         }
         assert!("triple/volatile".parse::<Cell>().is_err());

@@ -23,6 +23,8 @@ pub(crate) struct Record {
     pub(crate) missed: u64,
     registers: Vec<register::Operation>,
     lists: Vec<append::Operation>,
+    /// Why it left its group, if its disk was the reason.
+    pub(crate) disk_failed: Option<String>,
     /// What it last knew of its group.
     pub(crate) state: String,
     pub(crate) violations: Vec<String>,
@@ -56,6 +58,7 @@ impl Record {
                 let action = append::Action::Read(lists);
                 self.lists.push(append::Operation { action, began_ns, ended_ns: Some(ended_ns) });
             }
+            Told::DiskFailed(what) => self.disk_failed = Some(what),
             Told::State(what) => self.state = what,
             Told::Violation(what) => self.violations.push(what),
         }

@@ -62,6 +62,8 @@ pub(crate) enum Told {
     Lists { lists: Vec<(u64, Vec<u64>)>, began_ns: u64, ended_ns: u64 },
     /// It has done what it was told to, and all that it wrote is resolved.
     Rests,
+    /// It has left its group since it cannot write to its disk.
+    DiskFailed(String),
     /// What it knows of its group.
     State(String),
     /// Something is wrong.
@@ -94,6 +96,7 @@ impl fmt::Display for Told {
                 }
             }
             Self::Rests => write!(f, "rests")?,
+            Self::DiskFailed(what) => write!(f, "disk {what}")?,
             Self::State(what) => write!(f, "state {what}")?,
             Self::Violation(what) => write!(f, "violation {what}")?,
         }
@@ -109,6 +112,7 @@ impl Told {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "state" => return Some(Self::State(rest.to_owned())),
+            "disk" => return Some(Self::DiskFailed(rest.to_owned())),
             "violation" => return Some(Self::Violation(rest.to_owned())),
             _ => {}
         }
@@ -171,6 +175,7 @@ mod tests {
             Told::Register { key: 3, value: Some(6), began_ns: 4, ended_ns: 5 },
             Told::Lists { lists: vec![(1, vec![5, 6, 7]), (2, vec![])], began_ns: 4, ended_ns: 5 },
             Told::Rests,
+            Told::DiskFailed("full".to_owned()),
             Told::State("position 3 of 4".to_owned()),
             Told::Violation("a write: no".to_owned()),
         ] {

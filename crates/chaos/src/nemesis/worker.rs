@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use plainsong::Error;
-use plainsong::atomic::{AtomicGroup, MemberPhase};
+use plainsong::atomic::{AtomicEvent, AtomicGroup, MemberPhase};
 use plainsong::prelude::*;
 
 use crate::clock::now_ns;
@@ -26,11 +26,16 @@ const TOPIC: &str = "Commands";
 const WRITERS: u64 = 4;
 /// Octets of a sample beside the rest: shortest and longest.
 const BYTES: [u64; 2] = [16, 16 << 10];
+/// Those of samples that are kept on disks.
+const KEPT_BYTES: [u64; 2] = [16, 2 << 10];
 /// Pauses between samples of the first writer, and between operations of the others, in milliseconds.
 const PACE_MS: u64 = 8;
 const PAUSE_MS: [u64; 2] = [3, 40];
 /// The first writer waits for acknowledgments after so many samples.
 const UNRESOLVED_MAX: u64 = 64;
+/// Who writes as fast as it can waits after so many, and rests after so many.
+const RUSH_UNRESOLVED_MAX: u64 = 8;
+const RUSH_SAMPLES_MAX: u64 = 2_000;
 const REGISTERS: u64 = 4;
 const LISTS: u64 = 2;
 /// So long lists grow, then others do.
@@ -48,6 +53,9 @@ pub(crate) struct Options {
     pub(crate) writes: bool,
     #[arg(long)]
     pub(crate) reads: bool,
+    /// Its first writer writes as fast as it can, and the next what it is told to; there are no others
+    #[arg(long)]
+    pub(crate) rushes: bool,
     /// Processes that write and read, with itself
     #[arg(long)]
     pub(crate) writers: u64,
@@ -164,13 +172,14 @@ struct Writing {
     next: Id,
     random: Random,
     octets: Vec<u8>,
+    bytes: [u64; 2],
 }
 
 impl Writing {
     /// Writes a sample, however long that takes.
     fn write(&mut self, kind: Kind) {
         let id = self.next;
-        let length = self.random.between(BYTES[0], BYTES[1]) as usize;
+        let length = self.random.between(self.bytes[0], self.bytes[1]) as usize;
         fill(&mut self.octets, length, id.writer, id.number);
         let (code, key) = kind.code();
         let octets = OctetSeq::from(&self.octets[..]);
@@ -258,7 +267,7 @@ impl Reading {
         // on without it.
         let missed = shared.group().map_or(0, |group| match shared.options.durability {
             Durability::Volatile => group.counts.data_loss + group.counts.evicted,
-            Durability::TransientLocal => group.counts.data_loss,
+            Durability::TransientLocal | Durability::Persistent => group.counts.data_loss,
         });
         while replica.missed < missed {
             replica.missed += 1;
@@ -331,6 +340,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         resting: AtomicBool::new(true),
         busy: AtomicU64::new(0),
     });
+    tell_disk(&participant);
     let topic = participant.create_topic(TOPIC, QosSet::default()).map_err(fail)?;
     let mut random = Random::new(options.seed);
     let mut reading = None;
@@ -343,10 +353,12 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut writers = Vec::new();
     if options.writes {
         let publisher = participant.create_publisher(QosSet::default()).map_err(fail)?;
-        for number in 0..WRITERS {
+        let bytes = if options.durability == Durability::Persistent { KEPT_BYTES } else { BYTES };
+        for number in 0..writers_of(options) {
             let writer = publisher.create_writer(&topic, offered(options)).map_err(fail)?;
             let next = Id { writer: options.process * WRITERS + number, number: 0 };
-            writers.push(Writing { writer, next, random: Random::new(random.next()), octets: Vec::new() });
+            let (random, octets) = (Random::new(random.next()), Vec::new());
+            writers.push(Writing { writer, next, random, octets, bytes });
         }
     }
     await_matches(&writers, reading.as_deref(), &shared).map_err(fail)?;
@@ -358,7 +370,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     if let Some(writing) = writers.next() {
         begin(&shared, move |shared| stream(writing, shared));
     }
-    for index in 1..WRITERS - 1 {
+    for index in 1..writers_of(options) - 1 {
         let (writing, reading) = (writers.next(), reading.clone().filter(|_| options.is_whole));
         let random = Random::new(options.seed ^ index);
         if writing.is_some() || reading.is_some() {
@@ -367,6 +379,22 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     obey(&shared, reading.as_deref(), writers.next());
     Ok(())
+}
+
+/// Writers of a process that writes.
+const fn writers_of(options: &Options) -> u64 {
+    if options.rushes { 2 } else { WRITERS }
+}
+
+/// Tells when this process leaves the group since its disk fails.
+fn tell_disk(participant: &DomainParticipant) {
+    let known = participant.clone();
+    participant.on_atomic_event(move |_, event| {
+        if event == AtomicEvent::StorageFailed {
+            let why = known.atomic_groups().into_iter().find_map(|group| group.store_error);
+            say(&Told::DiskFailed(why.unwrap_or_default().replace('\n', ";")));
+        }
+    });
 }
 
 fn offered(options: &Options) -> QosSet {
@@ -379,13 +407,17 @@ fn requested(options: &Options) -> QosSet {
 
 /// What the topic promises.
 fn promised(qos: QosSet, options: &Options) -> QosSet {
-    let qos = qos.consistency(match options.consistency {
+    let mut qos = qos.consistency(match options.consistency {
         Consistency::Eventual => ConsistencyKind::Eventual,
         Consistency::Atomic => ConsistencyKind::Atomic,
     });
+    if options.mistake == Some(Mistake::Unsynced) {
+        qos.consistency.deliver_at = DeliverAt::Stable;
+    }
     match options.durability {
         Durability::Volatile => qos,
         Durability::TransientLocal => qos.durability(plainsong::prelude::Durability::TransientLocal),
+        Durability::Persistent => qos.durability(plainsong::prelude::Durability::Persistent),
     }
 }
 
@@ -477,15 +509,21 @@ fn keep_reading(reading: &Reading, shared: &Shared) {
 
 /// Writes at a pace, and waits for acknowledgments now and then.
 fn stream(mut writing: Writing, shared: &Shared) {
+    let rushes = shared.options.rushes;
+    let unresolved_max = if rushes { RUSH_UNRESOLVED_MAX } else { UNRESOLVED_MAX };
     loop {
-        if writing.next.number % UNRESOLVED_MAX == UNRESOLVED_MAX - 1
+        if writing.next.number % unresolved_max == unresolved_max - 1
             || shared.resting.load(Ordering::Acquire)
         {
             writing.resolve();
         }
         shared.rest();
-        writing.write(Kind::Load);
-        std::thread::sleep(Duration::from_millis(PACE_MS));
+        if !rushes || writing.next.number < RUSH_SAMPLES_MAX {
+            writing.write(Kind::Load);
+        }
+        if !rushes || writing.next.number >= RUSH_SAMPLES_MAX {
+            std::thread::sleep(Duration::from_millis(PACE_MS));
+        }
     }
 }
 

@@ -163,7 +163,7 @@ fn backend(file: File) -> io::Result<impl StorageBackend> {
 
 #[cfg(feature = "power-loss")]
 fn backend(file: File) -> io::Result<impl StorageBackend> {
-    super::lossy::Lossy::of_file(file)
+    super::lossy::backend(file)
 }
 
 /// Makes the names in the directory of a file durable.

@@ -7,9 +7,14 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use redb::StorageBackend;
+#[cfg(feature = "power-loss")]
+use redb::backends::FileBackend;
 
 use crate::base::locks::lock;
 
+/// So long a sync takes at most, so that much is not synced when power is lost.
+#[cfg(feature = "power-loss")]
+const SYNC_US_MAX: u64 = 10_000;
 /// Disks write so much at once, or not at all.
 const SECTOR_BYTES: usize = 512;
 
@@ -98,16 +103,65 @@ impl<M: Medium> Lossy<M> {
     }
 }
 
+/// A file, which loses what was not synced if a variable says so.
 #[cfg(feature = "power-loss")]
-impl Lossy<File> {
-    /// A file that loses what was not synced, if a variable says so.
-    pub(super) fn of_file(mut file: File) -> io::Result<Self> {
-        use std::io::Read;
-        let mut current = Vec::new();
-        file.read_to_end(&mut current)?;
-        let seed = crate::base::config::power_loss_seed()
-            .map(|seed| seed ^ u64::from(std::process::id()) << 32 ^ current.len() as u64);
-        Ok(Self::new(file, current, seed, Faults::default()))
+pub(super) fn backend(mut file: File) -> io::Result<Backend> {
+    use std::io::Read;
+    let Some(seed) = crate::base::config::power_loss_seed() else {
+        return FileBackend::new(file).map(Backend::File).map_err(io::Error::other);
+    };
+    let mut current = Vec::new();
+    file.read_to_end(&mut current)?;
+    let seed = seed ^ u64::from(std::process::id()) << 32 ^ current.len() as u64;
+    Ok(Backend::Lossy(Lossy::new(file, current, Some(seed), Faults::default())))
+}
+
+/// A file of a process that may lose power.
+#[cfg(feature = "power-loss")]
+#[derive(Debug)]
+pub(super) enum Backend {
+    File(FileBackend),
+    Lossy(Lossy<File>),
+}
+
+#[cfg(feature = "power-loss")]
+impl Backend {
+    fn inner(&self) -> &dyn StorageBackend {
+        match self {
+            Self::File(file) => file,
+            Self::Lossy(file) => file,
+        }
+    }
+}
+
+#[cfg(feature = "power-loss")]
+impl StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        self.inner().len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.inner().read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.inner().set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if let Self::Lossy(file) = self {
+            let pause_us = lock(&file.0).below(SYNC_US_MAX);
+            std::thread::sleep(std::time::Duration::from_micros(pause_us));
+        }
+        self.inner().sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.inner().write(offset, data)
+    }
+
+    fn close(&self) -> io::Result<()> {
+        self.inner().close()
     }
 }
 
