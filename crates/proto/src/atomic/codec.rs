@@ -16,6 +16,8 @@ pub const VOTERS_MAX: usize = 7;
 const DECIDER_BYTES_MAX: usize = 16 << 20;
 /// Entries in one part of a history at most.
 const PART_ENTRIES_MAX: usize = 1 << 16;
+/// Epochs, positions, clocks and counts of entries are no larger: sums of one for each member are words, too.
+const NUMBER_MAX: u64 = 1 << 56;
 
 /// What is ordered, as octets.
 pub trait BodyCodec: Body {
@@ -116,14 +118,14 @@ pub fn decode<B: BodyCodec>(octets: &[u8]) -> Result<Message<B>, Malformed> {
     let message = match kind {
         it if it == Kind::Row as u8 => Message::Row(row(&mut from)?),
         it if it == Kind::Wedge as u8 => {
-            Message::Wedge { instance: word(&mut from)?, epoch: word(&mut from)? }
+            Message::Wedge { instance: word(&mut from)?, epoch: number(&mut from)? }
         }
         it if it == Kind::Report as u8 => {
             Message::Report { instance: word(&mut from)?, report: report(&mut from)? }
         }
         it if it == Kind::NewView as u8 => Message::NewView(Arc::new(decision(&mut from)?)),
         it if it == Kind::AskView as u8 => {
-            Message::AskView { from: member(&mut from)?, epoch: word(&mut from)? }
+            Message::AskView { from: member(&mut from)?, epoch: number(&mut from)? }
         }
         it if it == Kind::Current as u8 => Message::Current(Arc::new(view(&mut from)?)),
         it if it == Kind::Join as u8 => Message::Join(join(&mut from)?),
@@ -244,9 +246,19 @@ pub(super) fn word(from: &mut Reader<'_>) -> Result<u64, Malformed> {
     from.array().map(u64::from_le_bytes)
 }
 
-fn words(from: &mut Reader<'_>) -> Result<Vec<u64>, Malformed> {
+/// A word that counts something.
+pub(super) fn number(from: &mut Reader<'_>) -> Result<u64, Malformed> {
+    word(from).and_then(checked)
+}
+
+/// What counts something, if it can be.
+pub(super) fn checked(number: u64) -> Result<u64, Malformed> {
+    if number <= NUMBER_MAX { Ok(number) } else { Err(Malformed::LengthOutOfRange) }
+}
+
+fn numbers(from: &mut Reader<'_>) -> Result<Vec<u64>, Malformed> {
     let count = from.count(MEMBERS_MAX, 8)?;
-    (0..count).map(|_| word(from)).collect()
+    (0..count).map(|_| number(from)).collect()
 }
 
 fn ranks(from: &mut Reader<'_>) -> Result<Ranks, Malformed> {
@@ -267,16 +279,16 @@ fn row(from: &mut Reader<'_>) -> Result<Row, Malformed> {
     Ok(Row {
         from: member(from)?,
         instance: word(from)?,
-        epoch: word(from)?,
-        clock: word(from)?,
-        sent: word(from)?,
-        position: word(from)?,
+        epoch: number(from)?,
+        clock: number(from)?,
+        sent: number(from)?,
+        position: number(from)?,
         digest: word(from)?,
         closing: word(from)?,
         hears: ranks(from)?,
         caught_up: from.boolean()?,
         is_held: from.boolean()?,
-        acked: words(from)?,
+        acked: numbers(from)?,
     })
 }
 
@@ -284,22 +296,22 @@ fn report(from: &mut Reader<'_>) -> Result<Report, Malformed> {
     Ok(Report {
         id: member(from)?,
         successor: if from.boolean()? { Some(member(from)?) } else { None },
-        epoch: word(from)?,
-        clock: word(from)?,
-        position: word(from)?,
+        epoch: number(from)?,
+        clock: number(from)?,
+        position: number(from)?,
         is_partial: from.boolean()?,
         caught_up: from.boolean()?,
         leaves: from.boolean()?,
         hears: ranks(from)?,
         accuses: ranks(from)?,
-        holds: words(from)?,
+        holds: numbers(from)?,
     })
 }
 
 pub(super) fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
-    let (instance, lineage) = (word(from)?, word(from)?);
-    let (epoch, voters_since) = (word(from)?, word(from)?);
-    let (base_position, base_clock) = (word(from)?, word(from)?);
+    let (instance, lineage) = (word(from)?, number(from)?);
+    let (epoch, voters_since) = (number(from)?, number(from)?);
+    let (base_position, base_clock) = (number(from)?, number(from)?);
     let places = from.count(MEMBERS_MAX, 22)?;
     let mut members: Vec<Place> = Vec::with_capacity(places);
     for _ in 0..places {
@@ -318,8 +330,8 @@ pub(super) fn view(from: &mut Reader<'_>) -> Result<View, Malformed> {
 }
 
 fn decision(from: &mut Reader<'_>) -> Result<Decision, Malformed> {
-    let base = word(from)?;
-    let cut = words(from)?;
+    let base = number(from)?;
+    let cut = numbers(from)?;
     let incumbents = ranks(from)?;
     let next = view(from)?;
     let follows = next.epoch.checked_sub(1) == Some(base);
@@ -340,7 +352,7 @@ fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
 fn fetch(from: &mut Reader<'_>) -> Result<Fetch, Malformed> {
     Ok(Fetch {
         from: member(from)?,
-        after: word(from)?,
+        after: number(from)?,
         until: word(from)?,
         state: word(from)?,
         offset: word(from)?,
@@ -349,7 +361,7 @@ fn fetch(from: &mut Reader<'_>) -> Result<Fetch, Malformed> {
 }
 
 fn state_part(from: &mut Reader<'_>) -> Result<StatePart, Malformed> {
-    let (through, total, offset) = (word(from)?, word(from)?, word(from)?);
+    let (through, total, offset) = (number(from)?, word(from)?, word(from)?);
     let length = from.count(TRANSFER_BYTES_MAX, 1)?;
     let octets = Arc::from(from.octets(length)?);
     let is_within = offset.checked_add(length as u64).is_some_and(|end| end <= total);
@@ -361,7 +373,7 @@ fn state_part(from: &mut Reader<'_>) -> Result<StatePart, Malformed> {
 
 fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malformed> {
     let (id, instance) = (member(from)?, word(from)?);
-    let (after, through, position, lost) = (word(from)?, word(from)?, word(from)?, word(from)?);
+    let (after, through, position, lost) = (number(from)?, number(from)?, number(from)?, number(from)?);
     let state = if from.boolean()? { Some(state_part(from)?) } else { None };
     let count = from.count(PART_ENTRIES_MAX, 36)?;
     let mut entries = Vec::new();
@@ -372,7 +384,7 @@ fn transfer<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Transfer<B>, Malforme
 }
 
 pub(super) fn delivered<B: BodyCodec>(from: &mut Reader<'_>) -> Result<Delivered<B>, Malformed> {
-    let (position, epoch, sender) = (word(from)?, word(from)?, member(from)?);
+    let (position, epoch, sender) = (number(from)?, number(from)?, member(from)?);
     let mut rest = from.rest();
     let body = B::decode(&mut rest)?;
     *from = Reader::new(rest, true);
@@ -534,6 +546,52 @@ mod tests {
             encode(&message, &mut octets);
             for length in 0..octets.len() {
                 assert!(decode::<Word>(&octets[..length]).is_err(), "{message:?} {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_number_is_so_large_that_sums_overflow() {
+        let refused = |message: Message<Word>| {
+            let mut octets = Vec::new();
+            encode(&message, &mut octets);
+            assert_eq!(decode::<Word>(&octets), Err(Malformed::LengthOutOfRange), "{message:?}");
+        };
+        for message in messages() {
+            match message {
+                Message::Row(row) => {
+                    refused(Message::Row(Row { clock: u64::MAX, ..row.clone() }));
+                    refused(Message::Row(Row { acked: vec![3, u64::MAX], ..row }));
+                }
+                Message::Report { instance, report } => {
+                    for report in [
+                        Report { clock: u64::MAX, ..report.clone() },
+                        Report { position: u64::MAX, ..report.clone() },
+                        Report { holds: vec![1, u64::MAX, 2], ..report },
+                    ] {
+                        refused(Message::Report { instance, report });
+                    }
+                }
+                Message::Current(view) => {
+                    let view = View::clone(&view);
+                    for view in [
+                        View { epoch: u64::MAX, ..view.clone() },
+                        View { lineage: u64::MAX, ..view.clone() },
+                        View { base_clock: u64::MAX, ..view.clone() },
+                        View { base_position: u64::MAX, ..view },
+                    ] {
+                        refused(Message::Current(Arc::new(view)));
+                    }
+                }
+                Message::NewView(decision) => {
+                    let decision = Decision { cut: vec![u64::MAX; 3], ..Decision::clone(&decision) };
+                    refused(Message::NewView(Arc::new(decision)));
+                }
+                Message::Transfer(mut part) => {
+                    part.entries[0].position = u64::MAX;
+                    refused(Message::Transfer(part));
+                }
+                _ => {}
             }
         }
     }

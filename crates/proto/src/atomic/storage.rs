@@ -321,7 +321,7 @@ impl<B: BodyCodec> Image<B> {
         let was_member = view.is_some();
         let of_group = rows(Table::Instance).pop_first();
         let pair =
-            |(_, value): (_, Vec<u8>)| all(&value, |from| Ok((codec::word(from)?, codec::word(from)?)));
+            |(_, value): (_, Vec<u8>)| all(&value, |from| Ok((codec::word(from)?, codec::number(from)?)));
         let (instance, lineage) = of_group.map(pair).transpose()?.unwrap_or_default();
         let view = view.filter(|(_, value)| !value.is_empty());
         let state = rows(Table::State).pop_first().map(|(_, value)| state(&value)).transpose()?;
@@ -354,7 +354,7 @@ fn all<T>(octets: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T, Malform
 }
 
 fn only_word(mut rows: Rows) -> Result<u64, Malformed> {
-    rows.pop_first().map_or(Ok(0), |(_, value)| all(&value, codec::word))
+    rows.pop_first().map_or(Ok(0), |(_, value)| all(&value, codec::number))
 }
 
 fn claims(mut rows: Rows) -> Result<Vec<MemberId>, Malformed> {
@@ -391,10 +391,10 @@ fn placed<B: BodyCodec>(
 ) -> Result<(Delivered<B>, Option<Slot>), Malformed> {
     let &[position] = words else { return Err(Malformed::LengthOutOfRange) };
     let (slot, from) = all(value, |from| {
-        let slot =
-            Slot { epoch: codec::word(from)?, rank: rank(codec::word(from)?)?, index: codec::word(from)? };
-        Ok((slot, codec::member(from)?))
+        let (epoch, rank) = (codec::number(from)?, rank(codec::word(from)?)?);
+        Ok((Slot { epoch, rank, index: codec::number(from)? }, codec::member(from)?))
     })?;
+    let position = codec::checked(position)?;
     let value = held.remove(&slot.words()[..]).ok_or(Malformed::Truncated)?;
     let (_, body) = stamped(&value)?;
     Ok((Delivered { position, epoch: slot.epoch, from, body }, Some(slot)))
@@ -421,7 +421,7 @@ fn epoch<B: BodyCodec>(octets: &[u8], counts: &Rows, held: Rows) -> Result<Epoch
     for (words, value) in counts {
         let &[at] = words.as_slice() else { return Err(Malformed::LengthOutOfRange) };
         let count = image.delivered.get_mut(rank(at)?).ok_or(Malformed::LengthOutOfRange)?;
-        *count = all(value, codec::word)?;
+        *count = all(value, codec::number)?;
     }
     for (words, value) in held {
         let &[epoch, at, index] = words.as_slice() else { return Err(Malformed::LengthOutOfRange) };
@@ -440,14 +440,19 @@ fn epoch<B: BodyCodec>(octets: &[u8], counts: &Rows, held: Rows) -> Result<Epoch
 
 fn state(octets: &[u8]) -> Result<(u64, Arc<[u8]>), Malformed> {
     let (through, rest) = octets.split_first_chunk().ok_or(Malformed::Truncated)?;
-    Ok((u64::from_le_bytes(*through), Arc::from(rest)))
+    Ok((codec::checked(u64::from_le_bytes(*through))?, Arc::from(rest)))
 }
 
 fn votes(rows: Rows) -> Result<BTreeMap<Term, BTreeMap<u64, Vec<u8>>>, Malformed> {
     let mut votes: BTreeMap<Term, BTreeMap<u64, Vec<u8>>> = BTreeMap::new();
     for (words, value) in rows {
         let &[instance, since, number] = words.as_slice() else { return Err(Malformed::LengthOutOfRange) };
-        votes.entry((instance, since)).or_default().insert(number, value);
+        let of_term = votes.entry((instance, since)).or_default();
+        // Each follows the one before: what is over is removed from the first to the last.
+        if of_term.last_key_value().is_some_and(|(last, _)| last + 1 != number) {
+            return Err(Malformed::LengthOutOfRange);
+        }
+        of_term.insert(codec::checked(number)?, value);
     }
     Ok(votes)
 }
@@ -608,6 +613,21 @@ mod tests {
             // The last of a lane may be missing: it was never said to be there.
             commit(&mut disk, &[Change::Held(slot(1, 4), 15, Word(105)), Change::Dropped(lost)]);
             assert!(read(&disk).is_err(), "{lost:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_are_refused() {
+        let mut disk = BTreeMap::new();
+        commit(&mut disk, &changes());
+        let max = u64::MAX.to_le_bytes().to_vec();
+        let of_count = [(key(Table::Count, &[0]), max.clone()), (key(Table::Have, &[]), max.clone())];
+        let of_state = [(key(Table::State, &[]), max)];
+        let of_vote = [9, u64::MAX].map(|number| (record((9, 1), number), vec![1]));
+        for (key, value) in of_count.into_iter().chain(of_state).chain(of_vote) {
+            let mut disk = disk.clone();
+            disk.insert(key.clone(), value);
+            assert!(read(&disk).is_err(), "{key:?}");
         }
     }
 
