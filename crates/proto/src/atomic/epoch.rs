@@ -224,6 +224,11 @@ impl<B: Body> Epoch<B> {
         ranks
     }
 
+    /// Whether only what is durable is vouched for.
+    pub(crate) const fn is_durable(&self) -> bool {
+        self.is_durable
+    }
+
     /// The first entries of a lane are durable.
     pub(crate) fn persisted(&mut self, rank: usize, count: u64) {
         if self.is_durable

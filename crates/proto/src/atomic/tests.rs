@@ -5,6 +5,8 @@ mod transfer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::atomic::codec::BodyCodec;
+use crate::atomic::storage::{Batch, Image};
 use crate::atomic::view::Storage;
 use crate::atomic::view::Voters;
 use crate::atomic::{
@@ -12,6 +14,7 @@ use crate::atomic::{
     Refused, Status,
 };
 use crate::guid::{Guid, GuidPrefix};
+use crate::malformed::Malformed;
 use crate::time::{Duration, Instant};
 
 /// Writer and number of a sample.
@@ -39,12 +42,29 @@ impl Body for Written {
 /// Samples of this number and more are not kept.
 const NOT_KEPT: u64 = 1_000_000;
 
+impl BodyCodec for Written {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.0.0);
+        out.extend(self.0.1.to_le_bytes());
+    }
+    fn decode(octets: &mut &[u8]) -> Result<Self, Malformed> {
+        let (taken, rest) = octets.split_first_chunk::<9>().ok_or(Malformed::Truncated)?;
+        *octets = rest;
+        let (name, number) = taken.split_first_chunk::<1>().ok_or(Malformed::Truncated)?;
+        Ok(Self((name[0], u64::from_le_bytes(number.try_into().map_err(|_| Malformed::Truncated)?))))
+    }
+}
+
+/// What is on the disk of a node.
+type Disk = BTreeMap<Vec<u8>, Vec<u8>>;
+
 struct Node {
     group: Group<Written>,
     delivered: Vec<Delivered<Written>>,
     statuses: Vec<Status>,
     missed: u64,
     states: Vec<(u64, Arc<[u8]>)>,
+    disk: Disk,
 }
 
 /// Something on its way.
@@ -65,6 +85,7 @@ struct World {
     /// Parts of the history that each has sent; of so many one is lost.
     parts: BTreeMap<u8, u64>,
     lost_of: u64,
+    storage: Storage,
 }
 
 const DELAY: Duration = Duration::from_micros(100);
@@ -81,10 +102,16 @@ impl World {
             slow: Duration::INFINITE,
             parts: BTreeMap::new(),
             lost_of: u64::MAX,
+            storage: Storage::None,
         }
     }
 
     fn start(&mut self, name: u8) {
+        self.start_with(name, Disk::new());
+    }
+
+    /// One with what is on a disk.
+    fn start_with(&mut self, name: u8, disk: Disk) {
         let config = Config {
             digest: 1,
             lease: Duration::from_millis(500),
@@ -94,20 +121,20 @@ impl World {
             window_octets: 1 << 20,
             keeps_history: self.keeps_history,
             history_entries_max: 1 << 20,
-            storage: Storage::None,
+            storage: self.storage,
             voters: Voters::Members,
             bootstrap_after: Some(Duration::from_millis(200)),
             instance: self.now.0 + u64::from(name),
         };
         let id = MemberId { prefix: GuidPrefix([name; 12]), nonce: self.now.0 };
-        let node = Node {
-            group: Group::new(config, id, self.now),
-            delivered: Vec::new(),
-            statuses: Vec::new(),
-            missed: 0,
-            states: Vec::new(),
+        let group = match self.storage {
+            Storage::None => Group::new(config, id, self.now),
+            _ => Group::restore(config, id, self.now, Image::read(disk.clone()).unwrap()),
         };
+        let node =
+            Node { group, delivered: Vec::new(), statuses: Vec::new(), disk, missed: 0, states: Vec::new() };
         self.nodes.insert(name, node);
+        self.act(name);
     }
 
     fn send(&mut self, from: u8, to: u8, packet: Packet) {
@@ -151,6 +178,17 @@ impl World {
                 Action::Status(status) => node.statuses.push(status),
                 Action::Missed(count) => node.missed += count,
                 Action::State(through, octets) => node.states.push((through, octets)),
+                Action::Store(number, change) => {
+                    let mut batch = Batch::new();
+                    change.stage(&mut batch);
+                    for (key, value) in batch {
+                        match value {
+                            Some(value) => node.disk.insert(key, value),
+                            None => node.disk.remove(&key),
+                        };
+                    }
+                    node.group.on_stored(self.now, number);
+                }
                 _ => {}
             }
         }
@@ -410,4 +448,57 @@ fn who_took_a_joiner_in_alone_decides_no_more_alone() {
     assert_eq!(world.phases(), [(Phase::Active, 4, 3); 3]);
     assert_eq!(world.samples(2), [(1, 1)]);
     assert_eq!(world.samples(1), world.samples(2));
+}
+
+/// Two members that keep what they have, and what the second had on its disk before the last samples.
+fn two_with_disks() -> (World, Disk) {
+    let mut world = World { storage: Storage::Durable, ..World::new(true) };
+    (1..=2).for_each(|name| world.start(name));
+    world.run(Duration::from_millis(400));
+    let mut copy = Disk::new();
+    for number in 1..=10 {
+        world.write(1, number).unwrap();
+        world.run(Duration::from_millis(10));
+        if number == 5 {
+            copy = world.nodes[&2].disk.clone();
+        }
+    }
+    assert_eq!(world.samples(2).len(), 10);
+    (world, copy)
+}
+
+#[test]
+fn members_that_keep_what_they_have_go_on_when_all_start_again() {
+    let (mut world, _) = two_with_disks();
+    let disks = [1, 2].map(|name| world.nodes.remove(&name).unwrap().disk);
+    for (name, disk) in [3, 4].into_iter().zip(disks) {
+        world.start_with(name, disk);
+    }
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.phases().iter().map(|it| (it.0, it.2)).collect::<Vec<_>>(), [(Phase::Active, 2); 2]);
+    world.write(3, 11).unwrap();
+    world.run(Duration::from_millis(100));
+    assert_eq!(world.samples(3).len(), 11);
+    assert_eq!(world.samples(3), world.samples(4));
+}
+
+#[test]
+fn who_is_to_vouch_otherwise_than_before_vouches_as_before_until_it_joins_anew() {
+    for (before, after) in [(Storage::Durable, Storage::Stable), (Storage::Stable, Storage::Durable)] {
+        let mut world = World { storage: before, ..World::new(true) };
+        world.start(1);
+        world.run(Duration::from_millis(400));
+        world.write(1, 1).unwrap();
+        world.run(Duration::from_millis(100));
+        let disk = world.nodes.remove(&1).unwrap().disk;
+        world.storage = after;
+        world.start_with(2, disk);
+        world.run(Duration::from_secs(2));
+        assert_eq!(world.write(2, 2), Ok(()));
+        world.run(Duration::from_secs(1));
+        assert_eq!(world.samples(2), [(1, 1), (2, 2)], "{before:?}");
+        // What was vouched for before it was durable may be missing.
+        let lineage = world.nodes[&2].group.member().unwrap().view().unwrap().lineage;
+        assert_eq!(lineage > 0, before == Storage::Stable);
+    }
 }

@@ -60,8 +60,10 @@ impl<B: Body> Member<B> {
         member.was_member = image.was_member;
         member.have = image.have;
         member.decisions = image.decisions.into_iter().map(std::sync::Arc::new).collect();
-        // What was not durable when it was vouched for may turn out to be void.
-        member.withholds = member.config.storage == Storage::Stable;
+        // What was not durable when it was vouched for may turn out to be void; by what it was then.
+        let of_place = image.epoch.as_ref().map(|epoch| epoch.view.members[epoch.rank].storage);
+        let was_stable = of_place.unwrap_or(member.config.storage) == Storage::Stable;
+        member.withholds = was_stable;
         if let Some((through, state)) = image.state {
             member.history.replace(through, std::sync::Arc::clone(&state));
             if !member.withholds {
@@ -87,7 +89,7 @@ impl<B: Body> Member<B> {
             let base = image.view.base_position;
             member.caught_up = member.have >= base;
             member.disk.caught_up = member.caught_up;
-            member.disk.is_partial = member.config.storage == Storage::Stable;
+            member.disk.is_partial = was_stable;
             member.epoch = Some(Epoch::restore(image, now));
             member.claim();
             member.phase = Phase::Frozen;
@@ -214,8 +216,10 @@ impl<B: Body> Member<B> {
             return;
         };
         let slot = Slot { epoch: epoch.view.epoch, rank, index: epoch.received_of(rank) };
+        // Who took the place of one that it was vouches as that one did, until it joins anew.
+        let is_awaited = epoch.is_durable();
         self.store(Change::Held(slot, stamp, body));
-        if self.config.storage == Storage::Durable {
+        if is_awaited {
             self.await_store(Awaited::Held(slot));
         }
     }
