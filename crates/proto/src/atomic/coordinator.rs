@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use crate::atomic::message::{Join, Message};
+use crate::atomic::message::{Join, Message, Row};
 use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Joiner, Ranks, Report, View, Voters, decide};
 use crate::atomic::{Destination, MEMBERS_MAX, MemberId, VoterId};
@@ -47,6 +47,8 @@ pub struct Coordinator {
     view: Option<Arc<View>>,
     /// And when they were last said.
     reports: BTreeMap<MemberId, (Report, Instant)>,
+    /// What members of the view have vouched for, by their rows.
+    vouched: BTreeMap<MemberId, Vec<u64>>,
     joiners: BTreeMap<MemberId, Wish>,
     since: Option<Instant>,
     joining_since: Option<Instant>,
@@ -79,6 +81,7 @@ impl Coordinator {
             config,
             view: None,
             reports: BTreeMap::new(),
+            vouched: BTreeMap::new(),
             joiners: BTreeMap::new(),
             since: None,
             joining_since: None,
@@ -127,6 +130,7 @@ impl Coordinator {
         }
         self.view = Some(Arc::new(view.clone()));
         self.reports.clear();
+        self.vouched.clear();
         self.joiners.retain(|id, _| view.rank_of(*id).is_none());
         self.since = None;
         self.joining_since = None;
@@ -139,12 +143,33 @@ impl Coordinator {
     pub fn on_message<B>(&mut self, now: Instant, message: &Message<B>, out: &mut Vec<Proposal<B>>) {
         self.notice(now);
         match message {
-            Message::Row(row) => self.hear(now, row.instance, row.epoch, row.from, out),
+            Message::Row(row) => {
+                self.hear(now, row.instance, row.epoch, row.from, out);
+                self.note_vouched(row);
+            }
             Message::Report { instance, report } => self.on_report(now, *instance, report, out),
             Message::Join(join) => self.on_join(now, join),
             Message::AskView { from, epoch } => self.answer(*from, *epoch, out),
             _ => {}
         }
+    }
+
+    fn note_vouched(&mut self, row: &Row) {
+        let Some(view) = &self.view else { return };
+        let is_of = (row.instance, row.epoch) == (view.instance, view.epoch)
+            && row.acked.len() == view.members.len()
+            && view.rank_of(row.from).is_some();
+        if is_of {
+            let known = self.vouched.entry(row.from).or_insert_with(|| vec![0; row.acked.len()]);
+            known.iter_mut().zip(&row.acked).for_each(|(known, acked)| *known = (*known).max(*acked));
+        }
+    }
+
+    /// Whether somebody reports less than it has vouched for, as who started again with an old copy of its
+    /// directory: others may have delivered that.
+    fn has_forgotten(&self, report: &Report) -> bool {
+        let known = self.vouched.get(&report.id).filter(|_| !report.is_partial);
+        known.is_some_and(|known| known.iter().zip(&report.holds).any(|(known, holds)| holds < known))
     }
 
     fn on_report<B>(&mut self, now: Instant, instance: u64, report: &Report, out: &mut Vec<Proposal<B>>) {
@@ -159,7 +184,8 @@ impl Coordinator {
         }
         let is_sound = report.epoch == view.epoch
             && report.holds.len() == view.members.len()
-            && view.rank_of(report.id).is_some();
+            && view.rank_of(report.id).is_some()
+            && !self.has_forgotten(report);
         if !is_sound {
             return;
         }

@@ -487,6 +487,11 @@ impl<B: Body> Epoch<B> {
         self.lanes.swap_remove(self.rank).after(cut)
     }
 
+    /// Whether it has delivered nothing after a cut.
+    pub(crate) fn is_within(&self, cut: &[u64]) -> bool {
+        self.lanes.iter().zip(cut).all(|(lane, cut)| lane.delivered <= *cut)
+    }
+
     /// Whether it holds everything up to a cut.
     pub(crate) fn holds(&self, cut: &[u64]) -> bool {
         cut.len() == self.lanes.len() && self.lanes.iter().zip(cut).all(|(lane, cut)| lane.received >= *cut)

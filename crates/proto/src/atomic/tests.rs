@@ -502,3 +502,20 @@ fn who_is_to_vouch_otherwise_than_before_vouches_as_before_until_it_joins_anew()
         assert_eq!(lineage > 0, before == Storage::Stable);
     }
 }
+
+#[test]
+fn what_others_have_stands_when_a_member_comes_back_with_an_old_copy_of_its_directory() {
+    let (mut world, copy) = two_with_disks();
+    world.nodes.remove(&2);
+    world.start_with(3, copy);
+    world.run(Duration::from_secs(4));
+    for number in 11..=20 {
+        world.write(1, number).unwrap();
+        world.run(Duration::from_millis(10));
+    }
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.samples(1), (1..=20).map(|number| (1, number)).collect::<Vec<_>>());
+    assert_eq!(world.samples(3), world.samples(1));
+    // Nobody took the copy for what the member had; it joined again.
+    assert_eq!(world.nodes[&1].group.member().unwrap().view().unwrap().lineage, 0);
+}

@@ -98,14 +98,15 @@ impl<B: Body> Member<B> {
             && decision.cut.len() == epoch.view.members.len();
         if !goes_on {
             self.evict(now, decision);
-        } else if epoch.holds(&decision.cut) {
+        } else if epoch.holds(&decision.cut) && (self.is_partial() || epoch.is_within(&decision.cut)) {
             self.install(now, decision);
         } else if self.is_partial() {
             // It has lost some of that, and lacks what comes before the next epoch.
             self.take_back(decision);
             self.begin(now, &decision.next, 0);
         } else {
-            // It cannot be: the cut is the least of what the incumbents hold.
+            // It cannot be: the cut is the least of what the incumbents hold, and what they have vouched for.
+            // Who comes back with an old copy of its directory has forgotten some of that.
             self.actions.push_back(Action::Status(Status::Diverged));
             self.go();
         }
