@@ -172,6 +172,14 @@ impl Coordinator {
         known.is_some_and(|known| known.iter().zip(&report.holds).any(|(known, holds)| holds < known))
     }
 
+    /// Whether who would go on in the place of a member is another member, or does so for another.
+    fn is_taken(&self, view: &View, report: &Report) -> bool {
+        let Some(successor) = report.successor else { return false };
+        let is_it = |id: MemberId, of: MemberId| id != report.id && of.prefix == successor.prefix;
+        view.members.iter().any(|it| is_it(it.id, it.id))
+            || self.reports.values().any(|(it, _)| is_it(it.id, it.speaker()))
+    }
+
     fn on_report<B>(&mut self, now: Instant, instance: u64, report: &Report, out: &mut Vec<Proposal<B>>) {
         self.hear(now, instance, report.epoch, report.speaker(), out);
         let Some(view) = &self.view else { return };
@@ -185,7 +193,8 @@ impl Coordinator {
         let is_sound = report.epoch == view.epoch
             && report.holds.len() == view.members.len()
             && view.rank_of(report.id).is_some()
-            && !self.has_forgotten(report);
+            && !self.has_forgotten(report)
+            && !self.is_taken(view, report);
         if !is_sound {
             return;
         }
@@ -416,6 +425,23 @@ mod tests {
         MemberId { prefix: GuidPrefix([number; 12]), nonce: 5 }
     }
 
+    /// Of a member that hears all and has delivered nothing.
+    fn report_in(view: &View) -> Report {
+        Report {
+            id: id(1),
+            successor: None,
+            epoch: view.epoch,
+            holds: vec![0; view.members.len()],
+            position: 0,
+            is_partial: false,
+            clock: 1,
+            caught_up: true,
+            hears: view.ranks(),
+            accuses: Ranks::default(),
+            leaves: false,
+        }
+    }
+
     /// What a voter proposes, of three members that vote, when so many have reported.
     fn proposed(voters: Voters, reported: u8) -> Option<Ranks> {
         let view = Decision::first(1, (1..=3).map(|it| (id(it), Storage::None)), &voters).next;
@@ -426,19 +452,8 @@ mod tests {
         for _ in 0..100 {
             now = now.after(Duration::from_millis(10)).unwrap();
             for number in 1..=reported {
-                let report = Report {
-                    id: id(number),
-                    successor: None,
-                    epoch: view.epoch,
-                    holds: vec![0; 3],
-                    position: 0,
-                    is_partial: false,
-                    clock: 1,
-                    caught_up: true,
-                    hears: Ranks::first(reported.into()),
-                    accuses: Ranks::default(),
-                    leaves: false,
-                };
+                let hears = Ranks::first(reported.into());
+                let report = Report { id: id(number), hears, ..report_in(&view) };
                 coordinator.on_message(now, &Message::Report { instance: 1, report }, &mut out);
             }
             coordinator.tick(now, &mut out);
@@ -455,6 +470,31 @@ mod tests {
         assert_eq!(proposed(Voters::Members, 2), Some(Ranks(0b011)));
         let elsewhere = Voters::Fixed((7..10).map(|number| VoterId([number; 16])).collect());
         assert_eq!(proposed(elsewhere, 1), Some(Ranks(0b001)));
+    }
+
+    #[test]
+    fn nobody_goes_on_in_the_place_of_two_members_or_as_another_one() {
+        let view = Decision::first(1, (1..=2).map(|it| (id(it), Storage::Durable)), &Voters::Members).next;
+        for successors in [[None, Some(id(1))], [Some(id(9)), Some(id(9))]] {
+            let mut coordinator = Coordinator::new(Voters::Fixed(Vec::new()), 0, None, 0);
+            coordinator.adopt(&view);
+            let mut out: Vec<Proposal<()>> = Vec::new();
+            let mut now = Instant(0);
+            for _ in 0..100 {
+                now = now.after(Duration::from_millis(10)).unwrap();
+                for (successor, number) in successors.into_iter().zip(1..) {
+                    let report = Report { id: id(number), successor, ..report_in(&view) };
+                    coordinator.on_message(now, &Message::Report { instance: 1, report }, &mut out);
+                }
+                coordinator.tick(now, &mut out);
+            }
+            let proposed = out.into_iter().filter_map(|it| match it {
+                Proposal::Propose(decision) => Some(Decision::clone(&decision)),
+                Proposal::Send(..) => None,
+            });
+            let mut members = proposed.map(|it| it.next.members);
+            assert!(members.all(|it| it.len() == 1), "{successors:?}");
+        }
     }
 
     /// What a voter with a name proposes of a group with such members of whom nobody is heard, and when.

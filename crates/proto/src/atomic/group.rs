@@ -326,6 +326,11 @@ impl<B: Body> Group<B> {
                 let Some(vote) = &mut self.vote else { return };
                 let mut octets = Vec::new();
                 encode_decision(&decision, &mut octets);
+                // An epoch whose end nobody could read would never end.
+                if decode_decision(&octets).is_err() {
+                    self.undecodable += 1;
+                    return;
+                }
                 // Of what is decided already, the decision follows.
                 if vote.decider.propose(now, decision.base, &octets).is_err() {
                     vote.decider.wake(now);
