@@ -519,3 +519,40 @@ fn what_others_have_stands_when_a_member_comes_back_with_an_old_copy_of_its_dire
     // Nobody took the copy for what the member had; it joined again.
     assert_eq!(world.nodes[&1].group.member().unwrap().view().unwrap().lineage, 0);
 }
+
+#[test]
+fn who_comes_back_with_a_copy_from_an_epoch_before_joins_again() {
+    let (mut world, copy) = two_with_disks();
+    world.start(3);
+    world.run(Duration::from_secs(1));
+    assert_eq!(world.phases(), [(Phase::Active, 2, 3); 3]);
+    world.nodes.remove(&2);
+    world.start_with(4, copy);
+    world.run(Duration::from_secs(4));
+    assert_eq!(world.phases(), [(Phase::Active, 4, 3); 3]);
+    assert_eq!(world.samples(4), world.samples(1));
+}
+
+#[test]
+fn what_was_delivered_stands_when_all_start_again_and_one_of_them_with_an_old_copy() {
+    let (mut world, copy) = two_with_disks();
+    let disk = world.nodes.remove(&1).unwrap().disk;
+    world.nodes.remove(&2);
+    world.start_with(3, disk);
+    world.start_with(4, copy);
+    world.run(Duration::from_secs(4));
+    assert_eq!(world.phases().iter().map(|it| (it.0, it.2)).collect::<Vec<_>>(), [(Phase::Active, 2); 2]);
+    assert_eq!(world.samples(3).len(), 10);
+    assert_eq!(world.samples(4), world.samples(3));
+}
+
+#[test]
+fn of_two_that_come_back_with_one_directory_one_joins_anew() {
+    let (mut world, _) = two_with_disks();
+    let disk = world.nodes.remove(&2).unwrap().disk;
+    [3, 4].into_iter().for_each(|name| world.start_with(name, disk.clone()));
+    world.run(Duration::from_secs(4));
+    assert_eq!(world.phases().iter().map(|it| (it.0, it.2)).collect::<Vec<_>>(), [(Phase::Active, 3); 3]);
+    assert_eq!(world.samples(3), world.samples(1));
+    assert_eq!(world.samples(4), world.samples(1));
+}

@@ -95,7 +95,9 @@ impl<B: Body> Member<B> {
         // Only who has stopped may go on: who has not may have taken more than was counted.
         let goes_on = self.phase == Phase::Frozen
             && decision.incumbents.has(epoch.rank)
-            && decision.cut.len() == epoch.view.members.len();
+            && decision.cut.len() == epoch.view.members.len()
+            // Another process with a copy of the directory may.
+            && self.place_in(&decision.next).is_some();
         if !goes_on {
             self.evict(now, decision);
         } else if epoch.holds(&decision.cut) && (self.is_partial() || epoch.is_within(&decision.cut)) {
@@ -104,9 +106,11 @@ impl<B: Body> Member<B> {
             // It has lost some of that, and lacks what comes before the next epoch.
             self.take_back(decision);
             self.begin(now, &decision.next, 0);
+        } else if self.is_successor() && epoch.is_within(&decision.cut) {
+            // The directory is an old copy. What it has counts all the same, and it gets the rest.
+            self.evict(now, decision);
         } else {
             // It cannot be: the cut is the least of what the incumbents hold, and what they have vouched for.
-            // Who comes back with an old copy of its directory has forgotten some of that.
             self.actions.push_back(Action::Status(Status::Diverged));
             self.go();
         }
