@@ -163,6 +163,12 @@ enum Table {
     Vote,
 }
 
+/// Whether a key is one of what voters wrote.
+#[must_use]
+pub fn is_vote(key: &[u8]) -> bool {
+    key.first() == Some(&(Table::Vote as u8))
+}
+
 fn key(table: Table, words: &[u64]) -> Vec<u8> {
     let words = words.iter().flat_map(|word| word.to_be_bytes());
     std::iter::once(table as u8).chain(words).collect()

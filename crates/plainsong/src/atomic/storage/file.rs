@@ -11,6 +11,8 @@ use redb::{
     TableDefinition, TableError, TransactionError,
 };
 
+use plainsong_proto::atomic::storage::is_vote;
+
 use super::{Batch, Store, StoreError};
 
 /// The map; the name says in which form its keys and values are.
@@ -24,7 +26,7 @@ pub(crate) struct FileStore {
     /// `None` if it could not be opened anew.
     database: Option<Database>,
     failed: Option<StoreError>,
-    /// There are votes in it, which are of one group for good.
+    /// There are votes in it, which outlive the group.
     pub(super) has_votes: bool,
 }
 
@@ -81,12 +83,29 @@ impl FileStore {
         let file = self.file.clone();
         let of_open = |error| StoreError::of_open(&file, error);
         drop(self.database.take());
-        let aside = (1_u32..).map(|number| file.with_extension(format!("{number}.aside")));
-        let free = aside.into_iter().find(|it| !it.exists()).unwrap_or_else(|| file.with_extension("aside"));
-        fs::rename(&file, free).map_err(of_open)?;
+        fs::rename(&file, self.free_aside()).map_err(of_open)?;
         sync_directory_of(&file).map_err(of_open)?;
         *self = Self::open(&file)?;
         Ok(())
+    }
+
+    /// Copies the file, and goes on with its votes alone: they are for good, whatever becomes of the group.
+    fn keep_votes(&self) -> Result<(), StoreError> {
+        let (mut all, mut gone) = (Batch::new(), Batch::new());
+        self.read(&mut |key, value| {
+            all.insert(key.to_vec(), Some(value.to_vec()));
+            if !is_vote(key) {
+                gone.insert(key.to_vec(), None);
+            }
+        })?;
+        Self::open(&self.free_aside())?.commit(&all)?;
+        self.write(&gone)
+    }
+
+    /// A name for what is put aside.
+    fn free_aside(&self) -> PathBuf {
+        let mut aside = (1_u32..).map(|number| self.file.with_extension(format!("{number}.aside")));
+        aside.find(|it| !it.exists()).unwrap_or_else(|| self.file.with_extension("aside"))
     }
 
     fn write(&self, batch: &Batch) -> Result<(), StoreError> {
@@ -138,8 +157,7 @@ impl Store for FileStore {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let of_others = || StoreError::OtherVoters { file: self.file.clone() };
-        let replaced = if self.has_votes { Err(of_others()) } else { self.replace() };
+        let replaced = if self.has_votes { self.keep_votes() } else { self.replace() };
         self.failed = replaced.as_ref().err().cloned();
         replaced
     }

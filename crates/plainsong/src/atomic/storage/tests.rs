@@ -318,6 +318,27 @@ impl Store for Slow {
     }
 }
 
+#[test]
+fn what_a_voter_has_of_a_group_that_is_void_is_put_aside_and_its_votes_stay() {
+    let directory = Directory::new("votes");
+    let state = StateDirectory::open(&directory.0, 0).unwrap();
+    let name = Name::new("plan", "");
+    let mut store = state.store_of_voter(&name).unwrap();
+    let vote = (b"\x0b, and a number".to_vec(), b"vote".to_vec());
+    assert!(plainsong_proto::atomic::storage::is_vote(&vote.0));
+    let all = Map::from([(b"\x01".to_vec(), b"group".to_vec()), vote.clone()]);
+    store.commit(&all.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()).unwrap();
+    for round in 1..=2 {
+        store.put_aside().unwrap();
+        assert_eq!(all_of(&*store), Map::from([vote.clone()]));
+        let aside = store.file().with_extension(format!("{round}.aside"));
+        let kept = all_of(&FileStore::open(&aside).unwrap());
+        assert_eq!(kept, if round == 1 { all.clone() } else { Map::from([vote.clone()]) });
+    }
+    drop(store);
+    assert_eq!(all_of(&*state.store_of_voter(&name).unwrap()), Map::from([vote]));
+}
+
 struct Put(u64, usize);
 
 impl Stage for Put {
