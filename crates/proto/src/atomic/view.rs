@@ -246,7 +246,7 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
         return Some(go_on_alone(view, report, joiners, voters));
     }
     let last_resort = last_resort.map(|it| it.id);
-    // What anybody has delivered all vouched for. Who has less started again with an old copy of what it kept.
+    // What anybody has delivered all vouched for. Who has less started again with an old copy.
     let delivered = reports.iter().filter(is_of).map(|it| it.position).max().unwrap_or(0);
     let has_delivered = |it: &Report| view.base_position + it.holds.iter().sum::<u64>() >= delivered;
     let counts = |report: &&Report| {
