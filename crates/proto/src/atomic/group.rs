@@ -364,6 +364,12 @@ impl<B: Body> Group<B> {
                 continue;
             }
             let kept = &mut vote.records;
+            if !kept.is_empty() && kept.end != number {
+                // What it was restored from was not what it wrote: it votes no more.
+                self.undecodable += 1;
+                self.vote = None;
+                return;
+            }
             let replaces = (whole && !kept.is_empty()).then_some(kept.start);
             *kept = if whole || kept.is_empty() { number } else { kept.start }..number + 1;
             let term = vote.term;

@@ -45,14 +45,22 @@ impl Lost {
     /// How many samples after one position up to another are not kept. Of what is not known, all that is not
     /// kept is taken for a sample.
     pub(crate) fn between<B: Body>(&self, after: u64, through: u64, history: &History<B>) -> u64 {
-        let known = self.since.max(after + 1).min(through + 1);
-        let unknown = known - (after + 1);
+        let (first, end) = (after.saturating_add(1), through.saturating_add(1));
+        let known = self.since.max(first).min(end);
+        let unknown = known.saturating_sub(first);
         let kept = if unknown == 0 { 0 } else { history.count(after, known - 1) };
-        unknown.saturating_sub(kept) + (known..=through).filter(|it| self.has(*it)).count() as u64
+        unknown.saturating_sub(kept) + self.count(known, through)
     }
 
-    fn has(&self, position: u64) -> bool {
-        let word = (position / 64).checked_sub(self.first);
-        word.and_then(|it| self.words.get(it as usize)).is_some_and(|it| it >> (position % 64) & 1 == 1)
+    /// So many from one position to another were lost: by what is known, however far apart those are.
+    fn count(&self, from: u64, through: u64) -> u64 {
+        let below = |bits: u64| if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+        let of_word = |(word, number): (&u64, u64)| {
+            let begin = number * 64;
+            let before = from.saturating_sub(begin);
+            let up_to = through.saturating_add(1).saturating_sub(begin);
+            u64::from((word & below(up_to) & !below(before)).count_ones())
+        };
+        self.words.iter().zip(self.first..).map(of_word).sum()
     }
 }
