@@ -87,7 +87,6 @@ impl World {
                     process.places.insert(view.epoch, view.members[*rank].id);
                 }
                 Change::Held(..) if forgets => continue,
-                Change::Claims(_) if self.mistake == Some(Mistake::ForgetClaims) => continue,
                 Change::Held(slot, ..) => {
                     if let Some(id) = process.places.get(&slot.epoch) {
                         self.truth.persisted(process.disk_instance, *slot, *id);

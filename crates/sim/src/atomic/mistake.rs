@@ -51,8 +51,6 @@ pub enum Mistake {
     DropEarly,
     /// See [`Mistake::ALL`].
     CatchUpUnsynced,
-    /// See [`Mistake::ALL`].
-    ForgetClaims,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -77,7 +75,6 @@ impl Mistake {
         (Self::ReportUnsynced, "a report counts what is not on the disk"),
         (Self::DropEarly, "what does not count leaves the disk before its epoch"),
         (Self::CatchUpUnsynced, "who has joined is taken to have what is not on its disk"),
-        (Self::ForgetClaims, "who starts again does not know as whom it spoke"),
     ];
 
     /// The first seed with which it is noticed, and by which invariant.
