@@ -378,7 +378,13 @@ fn what_contradicts_atomic_is_refused_by_name() {
     assert!(subscriber.create_reader(&topic, of_topic).unwrap().qos().is_atomic());
     let persistent = atomic().durability(Durability::Persistent);
     let refused = subscriber.create_reader(&topic, persistent).err().unwrap();
-    assert!(refused.to_string().contains("of the reader of topic 'Agreed': DURABILITY: "), "{refused}");
+    assert!(refused.to_string().contains("PLAINSONG_STATE_DIRECTORY"), "{refused}");
+    let by_source = DestinationOrder::BySourceTimestamp;
+    let refused = subscriber.create_reader(&topic, atomic().destination_order(by_source)).err().unwrap();
+    assert!(
+        refused.to_string().contains("of the reader of topic 'Agreed': DESTINATION_ORDER: "),
+        "{refused}"
+    );
     let refused = subscriber.create_reader(&topic, atomic().best_effort()).err().unwrap();
     assert!(refused.to_string().contains("of the reader of topic 'Agreed': RELIABILITY: "), "{refused}");
     let many = one.create_publisher(QosSet::default().partition(["a", "b"])).unwrap();

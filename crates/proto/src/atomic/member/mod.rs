@@ -304,7 +304,7 @@ impl<B: Body> Member<B> {
 
     /// Everything up to a position is in `state` from now on: it takes the place of the entries.
     /// Not at once while others fetch what is kept; and nothing of more than
-    /// [`STATE_BYTES_MAX`](crate::tuning::atomic::STATE_BYTES_MAX).
+    /// `STATE_BYTES_MAX`.
     pub fn replace_history(&mut self, through: u64, state: Arc<[u8]>) {
         let Some((through, state)) = self.defer(through, state) else { return };
         if self.config.keeps_history
