@@ -1,6 +1,5 @@
 //! What each process does and tells its application is compared with the truth.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plainsong_proto::atomic::member::{Member, Phase};
@@ -139,8 +138,9 @@ impl World {
     /// What is left out was replaced by later samples.
     fn check_skipped(&mut self, index: usize, instance: u64, last: u64, position: u64) {
         let newest = self.truth.positions(instance);
-        let kept = self.truth.history(instance, newest, self.plan.config.history_entries_max);
-        if let Some(skipped) = kept.keys().find(|it| **it > last && **it < position) {
+        let kept = self.truth.history(None, instance, newest, self.plan.config.history_entries_max);
+        if let Some((skipped, _)) = kept.range(last + 1..position.max(last + 1)).next() {
+            let skipped = *skipped;
             self.violated(
                 "complete",
                 index,
@@ -272,13 +272,12 @@ impl World {
             // What it was given has been replaced by what it is to deliver yet.
             return;
         }
-        let expected = self.truth.history(instance, position, entries_max);
         let through = member.history_state().map_or(0, |(through, _)| *through);
-        let mine: BTreeMap<u64, Entry> = member.history().map(|it| (it.position, it.body)).collect();
-        let expected: BTreeMap<u64, Entry> = expected.into_iter().filter(|(it, _)| *it > through).collect();
-        if mine != expected {
-            let mine: Vec<&u64> = mine.keys().collect();
-            let expected: Vec<&u64> = expected.keys().collect();
+        let expected = self.truth.history(Some(index), instance, position, entries_max).range(through + 1..);
+        let mine = || member.history().map(|it| (it.position, it.body));
+        if !mine().eq(expected.clone().map(|(position, entry)| (*position, *entry))) {
+            let mine: Vec<u64> = mine().map(|(position, _)| position).collect();
+            let expected: Vec<&u64> = expected.map(|(position, _)| position).collect();
             let what = format!("has {mine:?} at {position} in place of {expected:?}");
             self.violated("history", index, what);
         }

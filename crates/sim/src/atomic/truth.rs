@@ -47,6 +47,15 @@ struct GroupTruth {
     /// The last position that somebody knew to be resolved.
     resolved: u64,
     last_of_writer: BTreeMap<u32, u32>,
+    kept: BTreeMap<Option<usize>, Kept>,
+}
+
+/// What is kept of the order up to a position.
+#[derive(Debug, Default)]
+struct Kept {
+    position: u64,
+    entries: BTreeMap<u64, Entry>,
+    of_key: BTreeMap<HistoryKey, VecDeque<u64>>,
 }
 
 /// Everything.
@@ -305,6 +314,7 @@ impl Truth {
         truth.last = (0, 0);
         group.order.truncate(left as usize);
         group.digests.truncate(left as usize);
+        group.kept.clear();
         group.resolved = group.resolved.min(left);
         group.last_of_writer =
             group.order.iter().map(|place| (place.entry.writer, place.entry.number)).collect();
@@ -462,25 +472,41 @@ impl Truth {
         order.iter().rposition(|it| it.entry == *entry).map(|index| index as u64 + 1)
     }
 
-    /// What is kept by who has delivered so much.
-    pub(super) fn history(&self, instance: u64, position: u64, entries_max: usize) -> BTreeMap<u64, Entry> {
-        let mut kept: BTreeMap<u64, Entry> = BTreeMap::new();
-        let mut of_key: BTreeMap<HistoryKey, VecDeque<u64>> = BTreeMap::new();
-        let Some(group) = self.groups.get(&instance) else { return kept };
-        for (position, place) in (1..=position).zip(&group.order) {
-            let Some(key) = place.entry.history_key() else { continue };
-            kept.insert(position, place.entry);
-            let of_key = of_key.entry(key).or_default();
-            of_key.push_back(position);
-            let depth = usize::from(place.entry.depth);
-            if depth > 0 && of_key.len() > depth {
-                let first = of_key.pop_front();
-                first.and_then(|first| kept.remove(&first));
-            }
-            if kept.len() > entries_max {
-                kept.pop_first();
-            }
+    /// What is kept by who has delivered so much. For the same `asker` it goes on where it was the last time.
+    pub(super) fn history(
+        &mut self,
+        asker: Option<usize>,
+        instance: u64,
+        position: u64,
+        entries_max: usize,
+    ) -> &BTreeMap<u64, Entry> {
+        let group = self.groups.entry(instance).or_default();
+        let kept = group.kept.entry(asker).or_default();
+        if kept.position > position {
+            *kept = Kept::default();
         }
-        kept
+        let new = group.order.iter().take(position as usize).skip(kept.position as usize);
+        for place in new {
+            kept.add(place.entry, entries_max);
+        }
+        &kept.entries
+    }
+}
+
+impl Kept {
+    fn add(&mut self, entry: Entry, entries_max: usize) {
+        self.position += 1;
+        let Some(key) = entry.history_key() else { return };
+        self.entries.insert(self.position, entry);
+        let of_key = self.of_key.entry(key).or_default();
+        of_key.push_back(self.position);
+        let depth = usize::from(entry.depth);
+        if depth > 0 && of_key.len() > depth {
+            let first = of_key.pop_front();
+            first.and_then(|first| self.entries.remove(&first));
+        }
+        if self.entries.len() > entries_max {
+            self.entries.pop_first();
+        }
     }
 }
