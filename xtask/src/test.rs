@@ -11,6 +11,8 @@ const DECIDER_SEEDS: &str = "0..20000";
 const SIM_SEEDS: &str = "0..3000";
 /// About a minute.
 const ATOMIC_SEEDS: &str = "0..10000";
+/// About half a minute, of runs that are twenty times as long or more.
+const ATOMIC_LONG_SEEDS: &str = "0..500";
 const FUZZ_SECONDS: u32 = 30;
 const ATTACK_MINUTES: &str = "1";
 const KILLS: &str = "500";
@@ -97,6 +99,8 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     steps.run("simulated mistakes around deciders", minutes(5), sim::command(&mistakes));
     let seeds = ["atomic", "--seeds", ATOMIC_SEEDS].map(str::to_owned);
     steps.run("simulation of groups", minutes(5), sim::command(&seeds));
+    let seeds = ["atomic", "--long", "--seeds", ATOMIC_LONG_SEEDS].map(str::to_owned);
+    steps.run("long simulation of groups", minutes(5), sim::command(&seeds));
     steps.run("model of groups", minutes(5), sim::command(&["--model".to_owned()]));
     let mistakes = ["atomic", "--mutations"].map(str::to_owned);
     steps.run("mistakes in groups", minutes(5), sim::command(&mistakes));

@@ -1,5 +1,5 @@
-//! Ten processes hold the same long samples, written and lent, and their payloads are in the memory of the
-//! host once.
+//! Processes hold the same long samples, written and lent, of topics of either consistency, and their payloads
+//! are in the memory of the host once.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 #![cfg(target_os = "linux")]
 
@@ -14,8 +14,9 @@ use plainsong::prelude::*;
 
 /// In the environment of a process that a test has started: its domain.
 const DOMAIN: &str = "PLAINSONG_TEST_DOMAIN";
-const TEST: &str = "what_ten_processes_hold_is_in_memory_once";
-const READERS: usize = 10;
+/// And that its topic is ATOMIC.
+const ATOMIC: &str = "PLAINSONG_TEST_ATOMIC";
+const TEST: &str = "what_many_processes_hold_is_in_memory_once";
 const SAMPLES: usize = 8;
 /// With what precedes the octets a sample is 1 MiB.
 const BYTES: usize = (1 << 20) - 64;
@@ -37,14 +38,13 @@ struct Holder {
 }
 
 impl Holder {
-    fn start(domain: u16) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", TEST, "--nocapture"])
-            .env(DOMAIN, domain.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+    fn start(domain: u16, consistency: ConsistencyKind) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", TEST, "--nocapture"]).env(DOMAIN, domain.to_string());
+        if consistency == ConsistencyKind::Atomic {
+            command.env(ATOMIC, "");
+        }
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         Self { child, input, output }
     }
@@ -68,10 +68,11 @@ fn blob(number: usize) -> Blob {
     Blob { number: number as u32, octets: vec![number as u8 + 1; BYTES] }
 }
 
-fn hold(domain: u16) {
+fn hold(domain: u16, consistency: ConsistencyKind) {
     let config = Config { shared_memory: Use::Auto, ..loopback() };
     let participant = participant_with(domain, config);
-    let reader = reader::<Blob>(&participant, "Held", QosSet::reader().reliable().keep_all());
+    let requested = QosSet::reader().reliable().keep_all().consistency(consistency);
+    let reader = reader::<Blob>(&participant, "Held", requested);
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     let taken = reader.take().unwrap().into_iter().filter_map(|sample| sample.data);
     println!("took {}", taken.enumerate().filter(|(number, sample)| *sample == blob(*number)).count());
@@ -109,17 +110,26 @@ fn total(processes: &[u32]) -> Resident {
     })
 }
 
+/// One after the other, for they measure the same process.
 #[test]
-fn what_ten_processes_hold_is_in_memory_once() {
-    if let Ok(domain) = std::env::var(DOMAIN) {
-        return hold(domain.parse().unwrap());
+fn what_many_processes_hold_is_in_memory_once() {
+    match (std::env::var(DOMAIN), std::env::var(ATOMIC)) {
+        (Ok(domain), Ok(_)) => hold(domain.parse().unwrap(), ConsistencyKind::Atomic),
+        (Ok(domain), Err(_)) => hold(domain.parse().unwrap(), ConsistencyKind::Eventual),
+        (Err(_), _) => {
+            is_in_memory_once(ConsistencyKind::Eventual, 10);
+            is_in_memory_once(ConsistencyKind::Atomic, 4);
+        }
     }
+}
+
+fn is_in_memory_once(consistency: ConsistencyKind, readers: usize) {
     let domain = fresh_domain();
     let participant = participant_with(domain, Config { shared_memory: Use::Auto, ..loopback() });
-    let offered = QosSet::writer().keep_all().max_blocking_time(PATIENCE);
+    let offered = QosSet::writer().keep_all().consistency(consistency).max_blocking_time(PATIENCE);
     let writer = writer::<Borrowing<'static>>(&participant, "Held", offered);
-    let mut holders = [(); READERS].map(|()| Holder::start(domain));
-    until("memory is shared with all", || writer.delivery().unwrap().readers_by_memory() == READERS);
+    let mut holders: Vec<Holder> = (0..readers).map(|_| Holder::start(domain, consistency)).collect();
+    until("memory is shared with all", || writer.delivery().unwrap().readers_by_memory() == readers);
     let writing = [std::process::id()];
     let holding: Vec<u32> = holders.iter().map(|holder| holder.child.id()).collect();
     let all = [&writing[..], &holding[..]].concat();
@@ -142,7 +152,7 @@ fn what_ten_processes_hold_is_in_memory_once() {
         .map(|(now, before)| now.other_bytes.saturating_sub(before.other_bytes));
     let payload = SAMPLES as u64 * MIB;
     println!(
-        "{payload} octets are held by {READERS} processes: {shared} shared, {of_writer} of the writer alone, \
+        "{payload} octets are held by {readers} processes: {shared} shared, {of_writer} of the writer alone, \
          {of_holders} of the others; {before:?} before"
     );
     assert!(shared >= payload - MIB, "they are there: {shared}");

@@ -210,7 +210,10 @@ impl World {
         match status {
             Status::Installed { epoch, .. } => self.on_installed(index, epoch),
             Status::Diverged => self.violated("diverged", index, "leaves".to_owned()),
-            Status::DataLoss => self.processes[index].app.knows_of_loss = true,
+            Status::DataLoss => {
+                let app = &mut self.processes[index].app;
+                (app.knows_of_loss, app.missed) = (true, 0);
+            }
             Status::StorageFailed | Status::Evicted | Status::Suspended | Status::OutcomeUnknown => {}
         }
     }

@@ -144,7 +144,7 @@ pub(super) struct World {
 }
 
 /// A run that has more events than this spins.
-const EVENTS_MAX: u64 = 2_000_000;
+const EVENTS_MAX: u64 = 8_000_000;
 
 impl World {
     pub(super) fn new(

@@ -399,6 +399,8 @@ impl<B: Body> Member<B> {
         let before = std::mem::replace(&mut self.instance, instance);
         self.lineage = lineage;
         self.have = 0;
+        // It is told that it has nothing, and not what of that it missed besides.
+        self.is_back = false;
         if before == instance {
             self.store_void();
             self.history.clear();
@@ -409,7 +411,6 @@ impl<B: Body> Member<B> {
             self.store_lineage();
         }
         self.was_member = false;
-        self.is_back = false;
         self.transfers.clear();
         self.history.clear();
         self.decisions.clear();
