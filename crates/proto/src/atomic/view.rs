@@ -233,8 +233,8 @@ pub struct Joiner {
 /// what came before). The cut is the least of what those hold who go on: what anybody has delivered, all of
 /// them hold. Those go on who hear one another, as many as a greedy choice finds.
 ///
-/// Partial reports count only when there are no others, and none will come: then the one that has delivered
-/// most goes on alone with what it has, and the others join it again.
+/// Partial reports count only when nobody else has what came before, and will not come: then the one that has
+/// delivered most goes on alone with what it has, and the others join it again.
 #[must_use]
 pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Voters) -> Option<Decision> {
     let lanes = view.members.len();
@@ -251,7 +251,10 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
     let has_delivered = |it: &Report| view.base_position + it.holds.iter().sum::<u64>() >= delivered;
     let counts = |report: &&Report| {
         is_of(report)
-            && if report.is_partial { last_resort == Some(report.id) } else { has_delivered(report) }
+            && match last_resort {
+                Some(id) => report.id == id,
+                None => !report.is_partial && has_delivered(report),
+            }
     };
     let report_of = |rank: usize| {
         let place = view.members.get(rank)?;
@@ -301,14 +304,15 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
     Some(Decision { base: view.epoch, cut, incumbents, next })
 }
 
-/// Who goes on alone where all members started again, and each may have lost something: who has delivered
-/// most, since what the others had delivered is the beginning of that.
+/// Who goes on alone where all members that had everything started again, and each may have lost something: who
+/// has delivered most, since what the others had delivered is the beginning of that.
 fn last_resort<'a>(view: &View, reports: &'a [Report]) -> Option<&'a Report> {
     let is_of = |it: &&Report| it.epoch == view.epoch && it.holds.len() == view.members.len();
     let of = |id: MemberId| reports.iter().filter(is_of).find(|it| it.id == id);
     let all: Vec<&Report> = view.members.iter().map(|it| of(it.id)).collect::<Option<_>>()?;
-    let able = all.iter().all(|it| it.is_partial).then_some(all)?;
-    able.into_iter().max_by_key(|it| (it.position, it.caught_up, std::cmp::Reverse(it.id)))
+    let nobody_has_all = all.iter().all(|it| it.is_partial || !it.caught_up);
+    let partial = all.into_iter().filter(|it| nobody_has_all && it.is_partial);
+    partial.max_by_key(|it| (it.position, it.caught_up, std::cmp::Reverse(it.id)))
 }
 
 /// Nobody has what came before the epoch: the group goes on with what is left of that.
@@ -545,6 +549,11 @@ mod tests {
         assert_eq!((rest.incumbents, &rest.cut[..]), (Ranks(0b010), &[6, 0, 0][..]));
         assert_eq!((rest.next.lineage, rest.next.base_position), (1, 106));
         assert_eq!(rest.next.members.iter().map(|it| it.id).collect::<Vec<_>>(), [id(12)]);
+        // Who joined and has not caught up is of no use.
+        let young = Report { caught_up: false, ..report(&view, 2, &[5, 1, 0], 0b111) };
+        let rest = end(&view, &[all[0].clone(), young, all[2].clone()]).unwrap();
+        assert_eq!((rest.incumbents, &rest.cut[..]), (Ranks(0b100), &[5, 0, 0][..]));
+        assert_eq!((rest.next.lineage, rest.next.base_position), (1, 105));
         // What came before the epoch is lost, too.
         let none = all.map(|it| Report { caught_up: false, position: it.position - 50, ..it });
         let rest = end(&view, &none).unwrap();
