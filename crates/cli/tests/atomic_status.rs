@@ -2,37 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![cfg(unix)]
 
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+mod common;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::time::Instant;
 
-fn plainsong(words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_plainsong"));
-    command.args(words).env("PLAINSONG_INTERFACES", "lo");
-    command
-}
+use common::{PATIENCE, Program, domain, plainsong};
 
 /// A member of the group of topic Square, ended with the test.
-struct Member(Child);
-
-impl Member {
-    fn new(role: &str, domain: &str) -> Self {
-        let words = ["shapes", role, "-r", "--consistency", "atomic", "-d", domain];
-        Self(plainsong(&words).stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    fn signal(&self, signal: &str) {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
-    }
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn member(role: &str, domain: &str, variables: &[(&str, &str)]) -> Program {
+    let words = ["shapes", role, "-r", "--consistency", "atomic", "-d", domain];
+    Program::run(plainsong(&words).envs(variables.iter().copied()))
 }
 
 /// What it prints, and its exit status.
@@ -56,17 +35,18 @@ fn until(domain: &str, more: &[&str], is_so: impl Fn(&str, Option<i32>) -> bool)
 
 #[test]
 fn a_group_is_shown_well_suspected_and_suspended() {
-    let domain = (100 + std::process::id() % 100).to_string();
+    let domain = domain(0);
     // The first votes.
-    let first = Member::new("-P", &domain);
+    let first = member("-P", &domain, &[]);
     let one = until(&domain, &[], |text, code| code == Some(0) && text.contains("members 1,"));
     assert!(one.starts_with("Square: epoch "), "{one}");
-    let second = Member::new("-S", &domain);
+    let second = member("-S", &domain, &[]);
     let both = until(&domain, &[], |text, code| code == Some(0) && text.contains("members 2,"));
     let lines: Vec<&str> = both.lines().collect();
     assert_eq!(lines.len(), 3, "{both}");
     for line in &lines[1..] {
-        assert!(line.contains(" \"plainsong shapes\" active, position "), "{line}");
+        assert!(line.contains(" \"plainsong shapes\" (process "), "{line}");
+        assert!(line.contains(" \"plainsong\" on host ") && line.contains(" active, position "), "{line}");
         assert!(line.contains(", behind by "), "{line}");
     }
     // Nobody counts who looks.
@@ -78,6 +58,14 @@ fn a_group_is_shown_well_suspected_and_suspended() {
         until(&domain, &["--wait", "6000"], |text, code| code == Some(1) && text.contains(", suspended"));
     assert!(suspended.contains(", suspected: silent for "), "{suspended}");
     assert!(suspended.contains(" changing"), "{suspended}");
+    // Who begins to look now does not hear the process that stands still, and knows its GUID alone.
+    let is_first = |line: &&&str| line.contains(&format!("(process {} ", first.process.id()));
+    let guid = lines.iter().find(is_first).unwrap().split_whitespace().next().unwrap();
+    let missing = format!("no majority of the voters (heard 0 of 1; missing {guid})");
+    assert!(suspended.contains(&missing), "{suspended}");
+    // It is told where the members are, and not where the epoch began.
+    let stopped = suspended.lines().find(|line| line.contains(" changing")).unwrap();
+    assert!(stopped.contains(", position ") && !stopped.contains(", position 0"), "{suspended}");
     first.signal("CONT");
     until(&domain, &[], |text, code| code == Some(0) && text.contains("members 2,"));
 
@@ -88,8 +76,8 @@ fn a_group_is_shown_well_suspected_and_suspended() {
 
 #[test]
 fn a_group_is_told_as_json() {
-    let domain = (100 + (std::process::id() + 30) % 100).to_string();
-    let _member = Member::new("-P", &domain);
+    let domain = domain(1);
+    let _member = member("-P", &domain, &[]);
     let text = until(&domain, &["--json"], |_, code| code == Some(0));
     let group: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(group["topic"], "Square");
@@ -100,11 +88,11 @@ fn a_group_is_told_as_json() {
 
 #[test]
 fn without_a_group_the_atomic_topics_are_listed() {
-    let domain = (100 + (std::process::id() + 60) % 100).to_string();
+    let domain = domain(2);
     let (text, code) = status("Circle", &domain, &["--wait", "100"]);
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("no participant with an ATOMIC topic is known"), "{text}");
-    let _member = Member::new("-P", &domain);
+    let _member = member("-P", &domain, &[]);
     let end = Instant::now() + PATIENCE;
     loop {
         let (text, code) = status("Circle", &domain, &["--wait", "1000"]);
@@ -114,4 +102,47 @@ fn without_a_group_the_atomic_topics_are_listed() {
         }
         assert!(Instant::now() < end, "{text}");
     }
+}
+
+#[test]
+fn several_groups_of_one_topic_are_all_shown_with_what_to_set() {
+    let domain = domain(3);
+    let states = std::env::temp_dir().join(format!("plainsong-groups-{}", std::process::id()));
+    let variables = [
+        ("PLAINSONG_VOTERS", "a"),
+        ("PLAINSONG_VOTER", "a"),
+        ("PLAINSONG_STATE_DIRECTORY", states.to_str().unwrap()),
+    ];
+    let named = member("-P", &domain, &variables);
+    let forgetful = member("-S", &domain, &[]);
+    let both = until(&domain, &[], |text, code| {
+        code == Some(1) && text.matches("members 1, position").count() == 2 && text.contains("2 groups")
+    });
+    let line =
+        |part: String| both.lines().find(|line| line.contains(&part)).unwrap_or_else(|| panic!("{both}"));
+    assert!(line(format!("(process {} ", named.process.id())).contains(" voter a "), "{both}");
+    let advice = line("between which no sample goes".into());
+    assert!(advice.contains("set PLAINSONG_VOTERS=a for all of its processes"), "{advice}");
+    assert!(advice.contains(&format!("process {}", forgetful.process.id())), "{advice}");
+    assert!(!advice.contains(&format!("process {}", named.process.id())), "{advice}");
+    drop((named, forgetful));
+    std::fs::remove_dir_all(states).unwrap();
+}
+
+#[test]
+fn a_member_without_most_of_its_voters_is_shown_with_those_that_are_missing() {
+    let domain = domain(4);
+    let states = std::env::temp_dir().join(format!("plainsong-alone-{}", std::process::id()));
+    let variables = [
+        ("PLAINSONG_VOTERS", "a,b,c"),
+        ("PLAINSONG_VOTER", "a"),
+        ("PLAINSONG_STATE_DIRECTORY", states.to_str().unwrap()),
+    ];
+    let alone = member("-S", &domain, &variables);
+    let shown =
+        until(&domain, &["--wait", "500"], |text, code| code == Some(1) && text.contains("asks to join"));
+    let missing = "suspended: no majority of the voters (heard 1 of 3: a; missing b, c)";
+    assert!(shown.contains(missing), "{shown}");
+    drop(alone);
+    std::fs::remove_dir_all(states).unwrap();
 }

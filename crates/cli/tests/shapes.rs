@@ -1,63 +1,22 @@
 //! The program as its users see it: two processes of `plainsong shapes` on loopback.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+mod common;
 
+use std::time::Instant;
+
+use common::{PATIENCE, Program, plainsong};
 use plainsong::prelude::*;
 
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A running `plainsong shapes`, ended with the test.
-struct Shapes {
-    process: Child,
-    lines: Receiver<String>,
-}
-
-impl Shapes {
-    fn start(arguments: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_plainsong"))
-            .arg("shapes")
-            .args(arguments)
-            .env("PLAINSONG_INTERFACES", "lo")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        Self { process, lines }
-    }
-
-    /// Waits for a line that contains `part`.
-    fn line_with(&self, part: &str) -> String {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let line = self.lines.recv_timeout(left).unwrap_or_else(|_| panic!("no line with '{part}'"));
-            if line.contains(part) {
-                return line;
-            }
-        }
-    }
-}
-
-impl Drop for Shapes {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+fn shapes(arguments: &[&str]) -> Program {
+    Program::start(&[&["shapes"], arguments].concat())
 }
 
 #[test]
 fn a_subscriber_that_gets_nothing_is_told_why() {
     let domain = (100 + std::process::id() % 100).to_string();
-    let _publisher = Shapes::start(&["-P", "-b", "-d", &domain]);
-    let subscriber = Shapes::start(&["-S", "-r", "-v", "d", "-d", &domain]);
+    let _publisher = shapes(&["-P", "-b", "-d", &domain]);
+    let subscriber = shapes(&["-S", "-r", "-v", "d", "-d", &domain]);
     let introduction = subscriber.line_with("do not match");
     assert!(introduction.starts_with("topic \"Square\": writer "), "{introduction}");
     assert!(introduction.contains(" of participant \"plainsong shapes\" (Plainsong, "), "{introduction}");
@@ -81,7 +40,7 @@ struct FinalShape {
 #[test]
 fn a_subscriber_that_cannot_decode_what_it_gets_is_told_why() {
     let domain = (100 + (std::process::id() + 25) % 100) as u16;
-    let subscriber = Shapes::start(&["-S", "-x", "2", "-v", "d", "-d", &domain.to_string()]);
+    let subscriber = shapes(&["-S", "-x", "2", "-v", "d", "-d", &domain.to_string()]);
     let config = Config { interfaces: Some(vec!["lo".into()]), ..Config::default() };
     let here = DomainParticipantFactory::with_config(config);
     let here = here.create_participant(domain, "final", QosSet::default()).unwrap();
@@ -93,7 +52,7 @@ fn a_subscriber_that_cannot_decode_what_it_gets_is_told_why() {
     let end = Instant::now() + PATIENCE;
     while writer.matched_subscriptions().unwrap().is_empty() {
         assert!(Instant::now() < end, "the writer does not match");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(std::time::Duration::from_millis(2));
     }
     writer.write(&FinalShape { color: "BLUE".into(), another: None }).unwrap();
     let told = subscriber.line_with("could not be decoded");
@@ -146,13 +105,13 @@ fn a_profile_gives_the_qos_of_all_entities_and_options_go_before_it() {
     let domain = (100 + (std::process::id() + 50) % 100).to_string();
     let file = File::new("room", PROFILES);
     let profile = ["--qos-file", file.path(), "--qos-profile", "House::Room"];
-    let subscriber = Shapes::start(&["-S", "-r", "-p", "Room", "-v", "d", "-d", &domain]);
-    let _best_effort = Shapes::start(&[&["-P", "-d", &domain][..], &profile].concat());
+    let subscriber = shapes(&["-S", "-r", "-p", "Room", "-v", "d", "-d", &domain]);
+    let _best_effort = shapes(&[&["-P", "-d", &domain][..], &profile].concat());
     // Of the profile: the partition, or they would not be compared, and the QoS of a writer of Square.
     let mismatch = subscriber.line_with("RELIABILITY:");
     assert!(mismatch.contains("the writer has BEST_EFFORT, the reader wants RELIABLE"), "{mismatch}");
-    let in_room = Shapes::start(&[&["-S", "-d", &domain][..], &profile].concat());
-    let _reliable = Shapes::start(&[&["-P", "-r", "-c", "RED", "-d", &domain][..], &profile].concat());
+    let in_room = shapes(&[&["-S", "-d", &domain][..], &profile].concat());
+    let _reliable = shapes(&[&["-P", "-r", "-c", "RED", "-d", &domain][..], &profile].concat());
     subscriber.line_with("RED ");
     in_room.line_with("RED ");
 }
@@ -173,8 +132,8 @@ fn a_subscriber_says_what_it_had_to_reject() {
     let file = File::new("closet", SMALL_READER);
     let profile = ["--qos-file", file.path(), "--qos-profile", "House::Closet"];
     let slow = ["-S", "-b", "--read-period", "60000", "-v", "d", "-d", &domain];
-    let subscriber = Shapes::start(&[&slow[..], &profile].concat());
-    let _publisher = Shapes::start(&["-P", "-b", "-d", &domain]);
+    let subscriber = shapes(&[&slow[..], &profile].concat());
+    let _publisher = shapes(&["-P", "-b", "-d", &domain]);
     let rejected = subscriber.line_with("on_sample_rejected()");
     let start =
         "on_sample_rejected() topic: 'Square'  type: 'ShapeType' : (total = 1, change = 1) SamplesLimit";
@@ -183,8 +142,7 @@ fn a_subscriber_says_what_it_had_to_reject() {
 
 /// What it prints, and its exit code, when it cannot start.
 fn failure(arguments: &[&str]) -> (String, Option<i32>) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_plainsong")).arg("shapes").args(arguments).output().unwrap();
+    let output = plainsong(&[&["shapes"], arguments].concat()).output().unwrap();
     (String::from_utf8(output.stdout).unwrap(), output.status.code())
 }
 
@@ -207,8 +165,8 @@ fn a_mistake_in_a_profile_is_told_with_its_line_and_column() {
 fn an_atomic_subscriber_gets_what_an_atomic_publisher_writes() {
     let domain = (100 + (std::process::id() + 75) % 100).to_string();
     let atomic = ["--consistency", "atomic", "-d", &domain];
-    let _publisher = Shapes::start(&[&["-P", "-r"], &atomic[..]].concat());
-    let subscriber = Shapes::start(&[&["-S", "-r"], &atomic[..]].concat());
+    let _publisher = shapes(&[&["-P", "-r"], &atomic[..]].concat());
+    let subscriber = shapes(&[&["-S", "-r"], &atomic[..]].concat());
     assert!(subscriber.line_with(" BLUE ").starts_with("Square "));
 }
 

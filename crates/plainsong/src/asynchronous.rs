@@ -30,7 +30,8 @@ impl<T: DdsType> DataWriter<T> {
     /// drop the future to give up.
     ///
     /// # Errors
-    /// As [`DataWriter::write`], but never [`Error::Timeout`] or [`Error::WouldBlock`].
+    /// As [`DataWriter::write`], but never [`Error::Timeout`], [`Error::WouldBlock`] or
+    /// [`Error::GroupUnready`].
     pub async fn write_async(&self, sample: &T) -> Result<()> {
         WriteSample { writer: self, sample }.await
     }
@@ -65,7 +66,7 @@ impl<T: DdsType> Future for WriteSample<'_, T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         self.writer.inner().waiters().register_task(context.waker());
         match self.writer.try_write(self.sample) {
-            Err(Error::WouldBlock { .. }) => Poll::Pending,
+            Err(Error::WouldBlock { .. } | Error::GroupUnready { .. }) => Poll::Pending,
             result => Poll::Ready(result),
         }
     }

@@ -427,10 +427,19 @@ impl ReaderInner {
         let qos = self.slot.look(|reader| reader.qos().clone());
         let group = self.subscriber.participant.join_group(&self.topic.name, &qos)?;
         let is_durable = qos.durability >= Durability::TransientLocal;
-        group.add_reader(LocalReader { slot: Arc::clone(&self.slot), is_durable });
+        let mismatched = self.subscriber.participant.mismatched_writers(&self.topic.name, &qos);
+        group.add_reader(LocalReader { slot: Arc::clone(&self.slot), is_durable, mismatched });
         // It is enabled once, so that the cell is still empty.
         let _ = self.agreed.set(group);
         Ok(())
+    }
+
+    /// Whether it matches a writer has changed: with CONSISTENCY ATOMIC it gets nothing of others.
+    pub(crate) fn note_mismatch(&self, writer: Guid, reader: Guid) {
+        if let Some(group) = self.agreed.get().filter(|_| self.guid == reader) {
+            let is_matched = self.slot.look(|reader| reader.matched_writers().any(|it| it == writer));
+            group.note_mismatch(self.guid.entity, writer, is_matched);
+        }
     }
 
     fn sync(&self, timeout: Duration) -> Result<()> {

@@ -44,7 +44,7 @@ use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::{ParticipantSlot, WriterSlot};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::transport::LOAN_SHARED_BYTES_MIN;
-use crate::write_options::WriteOptions;
+use crate::write_options::{Patience, WriteOptions};
 
 /// How long a deletion may wait for readers to hear of it.
 const DELETION_PATIENCE: Duration = Duration::from_secs(1);
@@ -112,13 +112,16 @@ impl<T: DdsType> DataWriter<T> {
     /// a sample counts for 192 octets more than it has. Readers that have never answered anything are not
     /// waited for again and again ([`Self::readers_behind`]).
     ///
+    /// With CONSISTENCY ATOMIC it waits for as long for members that have not delivered enough; while this
+    /// participant joins the group of the topic, and while that changes, 3 s at least.
+    ///
     /// # Errors
     /// [`Error::Timeout`] when no room came, [`Error::OutOfResources`] at a limit that waiting cannot lift,
     /// and for a sample longer than
     /// [`Config::sample_bytes_max`](crate::base::config::Config::sample_bytes_max), [`Error::Serialization`]
     /// when a bound is exceeded, [`Error::NotEnabled`].
     pub fn write(&self, sample: &T) -> Result<()> {
-        self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
+        self.change(sample, ChangeKind::Alive, None, Patience::usual(self.inner.max_blocking_time))
     }
 
     /// Writes a sample with borrowed members as [`Self::write`] does: `Image<'_>` on a topic of
@@ -127,7 +130,7 @@ impl<T: DdsType> DataWriter<T> {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_borrowed(&self, sample: &T::Borrowed<'_>) -> Result<()> {
-        self.change(sample, ChangeKind::Alive, None, Some(self.inner.max_blocking_time))
+        self.change(sample, ChangeKind::Alive, None, Patience::usual(self.inner.max_blocking_time))
     }
 
     /// Writes as [`Self::write`] does, but for what `options` say.
@@ -151,9 +154,10 @@ impl<T: DdsType> DataWriter<T> {
     /// Writes without ever waiting.
     ///
     /// # Errors
-    /// [`Error::WouldBlock`] when there is no room now; otherwise as [`Self::write`].
+    /// [`Error::WouldBlock`] when there is no room now, [`Error::GroupUnready`] when the group of an ATOMIC
+    /// topic has none; otherwise as [`Self::write`].
     pub fn try_write(&self, sample: &T) -> Result<()> {
-        self.change(sample, ChangeKind::Alive, None, None)
+        self.change(sample, ChangeKind::Alive, None, Patience::NONE)
     }
 
     /// Tells readers that the instance is gone.
@@ -237,7 +241,7 @@ impl<T: DdsType> DataWriter<T> {
 
     fn change_with<S: Cdr>(&self, sample: &S, kind: ChangeKind, options: &WriteOptions) -> Result<()> {
         self.inner.check_handle(options.handle(), || self.key_of(sample))?;
-        let timeout = options.timeout(self.inner.max_blocking_time);
+        let timeout = options.patience(self.inner.max_blocking_time);
         self.change(sample, kind, options.timestamp(), timeout)
     }
 
@@ -246,7 +250,7 @@ impl<T: DdsType> DataWriter<T> {
         sample: &S,
         kind: ChangeKind,
         timestamp: Option<Time>,
-        patience: Option<Duration>,
+        patience: Patience,
     ) -> Result<()> {
         if let Some(timestamp) = timestamp {
             self.inner.check_timestamp(timestamp)?;
@@ -266,7 +270,7 @@ impl<T: DdsType> DataWriter<T> {
         key: Key,
         kind: ChangeKind,
         timestamp: Option<Time>,
-        patience: Option<Duration>,
+        patience: Patience,
     ) -> Result<bool> {
         let key_only = kind != ChangeKind::Alive;
         let usual_bytes = self.inner.usual_bytes.load(Ordering::Relaxed);
@@ -596,7 +600,7 @@ impl WriterInner {
         key: Key,
         mut payload: NewPayload<'_>,
         timestamp: Option<Time>,
-        patience: Option<Duration>,
+        patience: Patience,
     ) -> Result<bool> {
         if self.is_atomic {
             return self.write_agreed(kind, key, payload, timestamp, patience);
@@ -618,8 +622,8 @@ impl WriterInner {
                 self.publisher.participant.assert_manual_writers();
                 return Ok(lacks_key);
             };
-            let Some(patience) = patience.filter(|_| matches!(error, WriteError::Full)) else {
-                return Err(self.write_error(error, patience, timestamp.map(|it| (key, it))));
+            let Some(patience) = patience.room.filter(|_| matches!(error, WriteError::Full)) else {
+                return Err(self.write_error(error, patience.room, timestamp.map(|it| (key, it))));
             };
             let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
             let probe = probe.get_or_insert_with(|| self.peer_probe());
@@ -726,7 +730,7 @@ impl WriterInner {
         // What readers do not take in time, they learn from its leaving.
         let disposed = instances.into_iter().try_for_each(|(handle, mut key)| {
             let key = NewPayload::Payload(&mut key);
-            self.write(ChangeKind::Unregister, handle.into(), key, None, Some(patience)).map(drop)
+            self.write(ChangeKind::Unregister, handle.into(), key, None, Patience::given(patience)).map(drop)
         });
         let _ = disposed.and_then(|()| self.wait_for_acknowledgments(patience));
     }

@@ -99,6 +99,14 @@ pub enum Error {
         /// The readers whose acknowledgements would make room, the slowest first.
         behind: Vec<ReaderBehind>,
     },
+    /// The group of an ATOMIC topic takes no sample now, and the call was not to wait for it.
+    #[error("{entity}: {why}")]
+    GroupUnready {
+        /// The writer.
+        entity: String,
+        /// Why, and what to do.
+        why: String,
+    },
     /// The participant is no member of the group of an ATOMIC topic any more: it had something else than most
     /// others, or is being deleted.
     #[error(

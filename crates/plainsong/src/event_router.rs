@@ -142,6 +142,24 @@ impl Router {
         }
     }
 
+    /// A group gives its readers nothing of writers that do not match them. A participant that is of another
+    /// group of a topic is told of as an inconsistent topic, too.
+    #[cold]
+    fn tell_group(&self, writer: Guid, reader: Guid, mismatched: bool) {
+        let group = match self.find(reader.entity) {
+            Some(Found::Reader(local)) => return local.note_mismatch(writer, reader),
+            Some(Found::Group(group)) if mismatched => group,
+            _ => return,
+        };
+        let Some(stranger) = group.meet(writer, reader) else { return };
+        if let Some(participant) = self.participant.get().and_then(Weak::upgrade)
+            && let Some(topic) = participant.topic(&group.name.topic)
+        {
+            topic.met_inconsistent(&format!("participant {} {stranger}", stranger.participant));
+        }
+        self.tell_of(&group);
+    }
+
     fn report(&self, id: EntityId, kind: Option<StatusKind>) {
         match (self.find(id), kind) {
             (Some(Found::Writer(writer)), kind) => writer.on_event(kind),
@@ -231,6 +249,7 @@ impl EventSink for Router {
                     if mismatched && let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
                         participant.note_mismatch(writer, reader);
                     }
+                    self.tell_group(writer, reader, mismatched);
                     let callback = read(&self.on_mismatch).clone();
                     if let Some(callback) = callback {
                         callback(writer, reader, mismatched);

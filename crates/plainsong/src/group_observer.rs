@@ -26,8 +26,7 @@ impl DomainParticipant {
         let participant = Arc::clone(&self.inner);
         let slot = participant.slot()?;
         let limits = (participant.config().writer_limits(), participant.config().reader_limits());
-        let keys = [participant.next_entity_key(), participant.next_entity_key()];
-        let observer = Observer::new(Name::new(topic, partition), slot, keys, limits);
+        let observer = Observer::new(Name::new(topic, partition), slot, limits);
         Ok(GroupObserver { participant, observer })
     }
 
@@ -53,13 +52,24 @@ fn partition_of(qos: &QosSet) -> String {
 }
 
 impl GroupObserver {
-    /// What the members have told.
+    /// What the members have told. Where the topic has several groups, because not all participants have the
+    /// same voters set, it is the one with most members, and the others are its
+    /// [`strangers`](ObservedGroup::strangers).
     ///
     /// # Errors
     /// [`crate::Error::AlreadyDeleted`], [`crate::Error::OutOfResources`].
     pub fn look(&self) -> Result<ObservedGroup> {
+        Ok(self.look_at_all()?.remove(0))
+    }
+
+    /// The same of all groups of the topic, at least one, the largest first.
+    ///
+    /// # Errors
+    /// As [`Self::look`].
+    pub fn look_at_all(&self) -> Result<Vec<ObservedGroup>> {
         self.participant.slot()?;
-        Ok(self.observer.look().map_err(OutOfResources::from)?)
+        let next_key = || self.participant.next_entity_key();
+        Ok(self.observer.look(next_key).map_err(OutOfResources::from)?)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Endpoints of the same topic that do not match, and why, for applications.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plainsong_proto::discovery::Participant;
 pub use plainsong_proto::discovery::{Difference, Mismatch, MismatchReason, Party};
 use plainsong_proto::guid::Guid;
+use plainsong_proto::qos::QosSet;
 
 use crate::base::trace;
 use crate::error::Result;
@@ -56,6 +58,18 @@ impl DomainParticipant {
 impl ParticipantInner {
     fn mismatch(&self, writer: Guid, reader: Guid) -> Option<Mismatch> {
         self.slot().ok()?.look(|control| control.mismatch(writer, reader))
+    }
+
+    /// The ATOMIC writers of a topic that offer less than a reader of such QoS asks for.
+    pub(crate) fn mismatched_writers(&self, topic: &str, requested: &QosSet) -> BTreeSet<Guid> {
+        let offers_less = |offered: &QosSet| {
+            offered.is_atomic() && !plainsong_proto::qos::incompatible(offered, requested).is_empty()
+        };
+        let find = |control: &Participant| {
+            let writers = control.endpoints_of(topic).filter(|it| it.guid.entity.is_writer());
+            writers.filter(|it| offers_less(it.qos)).map(|it| it.guid).collect()
+        };
+        self.slot().map_or_else(|_| BTreeSet::new(), |slot| slot.look(find))
     }
 
     /// Those of a local reader.

@@ -19,7 +19,7 @@ use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::at_fork;
 use crate::atomic::{
-    AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent, Opening, Storage, Voting, keeps,
+    AtomicEvent, AtomicGroup, GroupSlot, Name, OnAtomicEvent, Opening, Storage, Voting, announce_voter, keeps,
 };
 use crate::base::clock;
 use crate::base::config::Config;
@@ -455,10 +455,11 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// [`Error::InconsistentPolicy`], [`Error::AlreadyDeleted`].
-    pub fn set_qos(&self, qos: QosSet) -> Result<()> {
+    pub fn set_qos(&self, mut qos: QosSet) -> Result<()> {
         self.inner.check_exists()?;
         check_qos(&qos, EntityKind::Participant, "participant")?;
         lock(&self.inner.qos).clone_from(&qos);
+        announce_voter(&mut qos, self.inner.voting.own());
         if let Ok(slot) = self.inner.slot() {
             slot.control(|control, now, out| control.set_qos(now, qos, out));
         }
@@ -693,6 +694,7 @@ impl ParticipantInner {
         config.locators = self.domain.local_locators();
         config.name.clone_from(&self.name);
         config.qos = self.qos();
+        announce_voter(&mut config.qos, self.voting.own());
         config.process = process::describe();
         config.seed = clock::seed();
         config.secret = clock::secret();

@@ -59,7 +59,7 @@ use plainsong_proto::atomic::SnapshotLimits;
 use plainsong_proto::cdr::{EncodeError, Endianness, XcdrVersion, from_payload, to_payload};
 use plainsong_proto::malformed::Malformed;
 
-use crate::atomic::GivenState;
+use crate::atomic::{GivenState, NotWritten};
 use crate::base::clock;
 use crate::data_reader::{AnyDataReader, DataReader};
 use crate::data_writer::DataWriter;
@@ -208,8 +208,12 @@ impl<S: StateMachine> Replicated<S> {
             let left = deadline.map(clock::until);
             if left.is_some_and(|left| left.is_zero()) {
                 machine.proposed.remove(&stamp);
-                let what =
-                    format!("waiting for a command of {} to be applied", self.inner.writer.topic_name());
+                let why = self.inner.reader.inner().agreed.get().map(|it| it.explain(NotWritten::Full));
+                let what = format!(
+                    "waiting for a command of {} to be applied ({})",
+                    self.inner.writer.topic_name(),
+                    why.unwrap_or_default()
+                );
                 return Err(Error::Timeout { waited_for: WaitedFor::Acknowledgments, what, timeout });
             }
             let left = left.unwrap_or(std::time::Duration::MAX);

@@ -44,6 +44,8 @@ impl WriteOptions {
     }
 
     /// How long to wait for room, instead of `max_blocking_time` of RELIABILITY; zero does not wait at all.
+    /// With CONSISTENCY ATOMIC also how long to wait for the group of the topic
+    /// ([`DataWriter::write`](crate::data_writer::DataWriter::write)).
     #[must_use]
     pub fn max_blocking_time(mut self, time: impl Into<Duration>) -> Self {
         self.max_blocking_time = Some(time.into());
@@ -58,8 +60,33 @@ impl WriteOptions {
         self.instance
     }
 
-    /// How long to wait; `None` for not at all.
-    pub(crate) fn timeout(&self, usual: Duration) -> Option<Duration> {
-        Some(self.max_blocking_time.unwrap_or(usual)).filter(|time| *time > Duration::ZERO)
+    /// How long to wait, where the QoS says `usual`.
+    pub(crate) fn patience(&self, usual: Duration) -> Patience {
+        let room = Some(self.max_blocking_time.unwrap_or(usual)).filter(|time| *time > Duration::ZERO);
+        Patience { room, is_given: self.max_blocking_time.is_some() }
+    }
+}
+
+/// How long a write may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// For room; `None` for not at all.
+    pub(crate) room: Option<Duration>,
+    /// The call says so, and not the QoS: it waits no longer for anything else.
+    pub(crate) is_given: bool,
+}
+
+impl Patience {
+    /// It waits for nothing.
+    pub(crate) const NONE: Self = Self { room: None, is_given: true };
+
+    /// What the QoS says.
+    pub(crate) const fn usual(max_blocking_time: Duration) -> Self {
+        Self { room: Some(max_blocking_time), is_given: false }
+    }
+
+    /// What a call says.
+    pub(crate) const fn given(time: Duration) -> Self {
+        Self { room: Some(time), is_given: true }
     }
 }

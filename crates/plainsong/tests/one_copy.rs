@@ -1,5 +1,5 @@
-//! Processes hold the same long samples, written and lent, of topics of either consistency, and their payloads
-//! are in the memory of the host once.
+//! Processes hold the same long samples, written and lent, of topics of either consistency, and their
+//! payloads are in the memory of the host once.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 #![cfg(target_os = "linux")]
 

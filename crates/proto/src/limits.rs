@@ -204,7 +204,9 @@ pub struct GroupLimits {
     pub window_bytes: usize,
     /// Entries at most that a member keeps for those who join later.
     pub history_entries_max: usize,
-    /// How long a member that leaves waits for the others to go on.
+    /// How long writing waits at least while a participant joins its group, or that changes.
+    pub settle_within: Duration,
+    /// How long a member that leaves waits for the others to go on, and then for its disk.
     pub leave_within: Duration,
     /// And stays after that, to tell how its last epoch ended to who has not heard.
     pub linger: Duration,
@@ -223,6 +225,8 @@ impl Default for GroupLimits {
             window_entries: 1024,
             window_bytes: 8 << 20,
             history_entries_max: 1 << 16,
+            // Longer than it takes until a group is known to be suspended.
+            settle_within: Duration::from_secs(3),
             leave_within: Duration::from_secs(2),
             // Five times what who has stopped waits before it asks again.
             linger: Duration::from_millis(100),

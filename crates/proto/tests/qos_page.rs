@@ -32,6 +32,7 @@ const CONSISTENCY: &str = "crates/proto/src/qos/tests/consistency.rs";
 const COHERENT: &str = "crates/proto/src/reader/tests/coherent.rs";
 const DCPS: &str = "crates/plainsong/tests/dcps.rs";
 const AGREED: &str = "crates/plainsong/tests/atomic.rs";
+const MATCHING: &str = "crates/plainsong/tests/atomic_matching.rs";
 const FLOW: &str = "crates/plainsong/tests/atomic_flow.rs";
 const ENTITIES: &str = "crates/plainsong/tests/entities.rs";
 const HISTORIES: &str = "crates/proto/src/writer/tests/histories.rs";
@@ -420,7 +421,7 @@ const ROWS: &[Row] = &[
         files: &[SEDP, "crates/proto/src/discovery/spdp.rs"],
         tests: &[(ANNOUNCED, "a_property_travels_only_when_it_is_to_and_a_secret_is_in_no_datagram")],
         effect: "Announced where `propagate` is set; at most 64, 32 KiB together. No property changes what \
-                 Plainsong does.",
+                 Plainsong does. `plainsong.voter` is its own: it tells people as which voter of ATOMIC topics a participant votes.",
     },
     Row {
         policy: "CONSISTENCY",
@@ -445,10 +446,12 @@ const ROWS: &[Row] = &[
             (CONSISTENCY, "atomic_is_one_parameter_that_others_may_ignore_and_eventual_is_none"),
             (AGREED, "one_writer_and_readers_in_two_participants_have_one_order"),
             (FLOW, "who_does_not_take_for_longer_than_slow_member_delay_is_excluded_and_comes_back"),
+            (MATCHING, "a_durable_reader_gets_nothing_of_volatile_writers_here_and_elsewhere"),
             (ENTITIES, "what_contradicts_atomic_is_refused_by_name"),
         ],
         effect: "The participants with ATOMIC endpoints of a topic are a group: its readers have the same samples in the same \
-                 order, or none has them. EVENTUAL readers get what an ATOMIC writer writes after that.",
+                 order, or none has them; but a reader gets nothing of writers that do not match it. EVENTUAL readers get what an \
+                 ATOMIC writer writes after that.",
     },
 ];
 
@@ -483,6 +486,10 @@ const ATOMIC: &str = "\
 CONSISTENCY is a policy of Plainsong, with policy id 1025. EVENTUAL is what DCPS says: each reader gets the samples of
 each writer, and two readers may see two writers in different orders. ATOMIC says that all readers of the topic get the
 same samples in the same order, or none of them does, whatever fails.
+
+What is offered and requested keeps a writer and a reader apart here, too: the reader gets nothing of that writer, both have
+INCOMPATIBLE_QOS, and the rest stands where it stands for all others. Of a writer that is gone, or that discovery has not told of
+yet, it is known whether it keeps samples for late joiners, and no more.
 
 A writer with ATOMIC waits for the slowest member of its group. `slow_member_delay` says how long that may hold it up
 before it is excluded: EVICTED tells it so, and it joins again once its readers take. What it missed meanwhile it gets

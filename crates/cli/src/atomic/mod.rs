@@ -27,8 +27,8 @@ pub(crate) struct Options {
 #[derive(Subcommand)]
 enum Command {
     /// Show the group of an ATOMIC topic: a line for it, and one for each member. Exit status: 0 if all is
-    /// well, 1 if it is suspended or changing or a member is suspected, 2 if there is no group, 3 after an
-    /// error
+    /// well, 1 if it is suspended or changing, a member is suspected or the topic has several groups, 2 if
+    /// there is no group, 3 after an error
     Status(Status),
 }
 
@@ -70,50 +70,87 @@ fn show(options: &Status) -> Result<ExitCode, Error> {
         factory.create_participant(options.domain, "plainsong atomic status", QosSet::default())?;
     let observer = participant.observe_group(&options.topic, &options.partition)?;
     let begin = Instant::now();
-    let mut group = observer.look()?;
-    while !group.is_well() && begin.elapsed() < Duration::from_millis(options.wait_ms) && !stop.is_told() {
+    let mut groups = observer.look_at_all()?;
+    let are_well = |groups: &[ObservedGroup]| groups.iter().all(ObservedGroup::is_well);
+    let wait = Duration::from_millis(options.wait_ms);
+    while !are_well(&groups) && begin.elapsed() < wait && !stop.is_told() {
         stop.sleep(LOOK_AGAIN);
-        group = observer.look()?;
+        groups = observer.look_at_all()?;
     }
     loop {
-        print(options, &participant, &group)?;
+        print(options, &participant, &groups)?;
         if !options.watch || stop.is_told() {
             break;
         }
         let next = Instant::now() + Duration::from_secs(1);
         while Instant::now() < next && !stop.is_told() {
             stop.sleep(LOOK_AGAIN);
-            group = observer.look()?;
+            groups = observer.look_at_all()?;
         }
         if stop.is_told() {
             break;
         }
     }
-    Ok(match &group {
-        group if !group.is_there() => ExitCode::from(NO_GROUP),
-        group if group.is_well() => ExitCode::SUCCESS,
+    Ok(match &groups {
+        groups if !groups.iter().any(ObservedGroup::is_there) => ExitCode::from(NO_GROUP),
+        groups if are_well(groups) => ExitCode::SUCCESS,
         _ => ExitCode::from(NOT_WELL),
     })
 }
 
-fn print(options: &Status, participant: &DomainParticipant, group: &ObservedGroup) -> Result<(), Error> {
+fn print(options: &Status, participant: &DomainParticipant, groups: &[ObservedGroup]) -> Result<(), Error> {
     if options.json {
-        // It has nothing that JSON has not.
-        say!("{}", serde_json::to_string(group).unwrap_or_default());
+        for group in groups {
+            // It has nothing that JSON has not.
+            say!("{}", serde_json::to_string(group).unwrap_or_default());
+        }
         return Ok(());
     }
-    if group.is_there() {
+    for group in groups.iter().filter(|group| group.is_there()) {
         say!("{group}");
-        return Ok(());
     }
-    say!("{group}: is one running in domain {}?", options.domain);
+    if groups.len() > 1 {
+        say!("{}", advice(groups));
+    }
+    if !groups.iter().any(ObservedGroup::is_there) {
+        print_others(options, participant)?;
+    }
+    Ok(())
+}
+
+/// What to set where the topic has several groups.
+fn advice(groups: &[ObservedGroup]) -> String {
+    let mut named = groups.iter().map(|group| group.voter_names.join(",")).filter(|names| !names.is_empty());
+    let (first, second) = (named.next().unwrap_or_default(), named.next());
+    let set =
+        if second.is_none() { format!("PLAINSONG_VOTERS={first}") } else { "PLAINSONG_VOTERS".to_owned() };
+    let lack: Vec<_> = groups.iter().filter(|group| group.voter_names.is_empty()).collect();
+    let members = lack.iter().flat_map(|group| &group.members);
+    let lack: Vec<_> = members.map(|member| format!("{:?} ({})", member.name, member.process)).collect();
+    let who = if lack.is_empty() { String::new() } else { format!("; it is not set in {}", lack.join(", ")) };
+    let count = groups.len();
+    format!(
+        "the topic has {count} groups, between which no sample goes: set {set} for all of its processes{who}"
+    )
+}
+
+/// There is no group: what there is.
+fn print_others(options: &Status, participant: &DomainParticipant) -> Result<(), Error> {
+    let Status { topic, partition, domain, .. } = options;
+    say!("{topic}: no member is heard in domain {domain}");
     let known = participant.discovered_atomic_topics()?;
     if known.is_empty() {
         say!("  no participant with an ATOMIC topic is known");
     }
-    for (topic, partition) in known {
-        let partition = if partition.is_empty() { String::new() } else { format!(" -p {partition}") };
-        say!("  there is {topic}: plainsong atomic status {topic}{partition} -d {}", options.domain);
+    for (other, of) in known {
+        if (&other, &of) == (topic, partition) {
+            say!(
+                "  a participant has the topic, and is not heard as a member: it is stopped, cut off, or of another version"
+            );
+            continue;
+        }
+        let of = if of.is_empty() { String::new() } else { format!(" -p {of}") };
+        say!("  there is {other}: plainsong atomic status {other}{of} -d {domain}");
     }
     Ok(())
 }

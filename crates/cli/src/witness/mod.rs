@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::witness::{Witness, WitnessEvent};
-use plainsong::{Error, Result};
 
 use crate::output::say;
 use crate::stop::Stop;
@@ -40,13 +40,13 @@ pub(crate) fn run(options: &Options) -> ExitCode {
     match vote(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say!("cannot vote: {error}");
+            eprintln!("cannot vote: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn vote(options: &Options) -> Result<()> {
+fn vote(options: &Options) -> Result<(), Box<dyn std::error::Error>> {
     let io = |what: &str, source| Error::Io { what: what.to_owned(), source };
     let stop = Stop::on_signals().map_err(|source| io("installing signal handlers", source))?;
     let mut config = Config::from_env()?;
@@ -60,10 +60,11 @@ fn vote(options: &Options) -> Result<()> {
         let path = std::path::absolute(state).map_err(|source| io("naming the state directory", source))?;
         config.state_directory = Some(path);
     }
+    let place = check(&config, options.domain)?;
     let factory = DomainParticipantFactory::with_config(config);
     let participant = factory.create_participant(options.domain, "plainsong witness", QosSet::default())?;
     let witness = Witness::new(&participant, options.groups)?;
-    say!("votes in domain {}", options.domain);
+    say!("votes as {place}");
     while !stop.is_told() {
         for event in witness.look()? {
             match event {
@@ -82,6 +83,33 @@ fn vote(options: &Options) -> Result<()> {
     drop(witness);
     factory.delete_participant(&participant)?;
     Ok(())
+}
+
+/// As whom it votes, and where it keeps that; or what is missing.
+fn check(config: &Config, domain: u16) -> Result<String, String> {
+    let voters = config.voters.join(",");
+    let name = config.voter.as_deref().unwrap_or_default();
+    if voters.is_empty() {
+        return Err(
+            "no voters are given: name them by --voters or PLAINSONG_VOTERS, as the members do".to_owned()
+        );
+    }
+    if name.is_empty() {
+        return Err(format!(
+            "no name is given: say as which of the voters {voters} it votes, by --name or PLAINSONG_VOTER"
+        ));
+    }
+    if !config.voters.iter().any(|it| it == name) {
+        return Err(format!(
+            "'{name}' is none of the voters {voters}: give one of them by --name, or name it in --voters, and in PLAINSONG_VOTERS of \
+             all members"
+        ));
+    }
+    let Some(state) = &config.state_directory else {
+        let advice = "say where it keeps its votes, by --state or PLAINSONG_STATE_DIRECTORY";
+        return Err(format!("no directory is given: {advice}"));
+    };
+    Ok(format!("{name} of {voters} in domain {domain}, state in {}", state.display()))
 }
 
 fn group(topic: &str, partition: &str) -> String {

@@ -1,9 +1,10 @@
 //! The readers and writers of a participant in one group.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use plainsong_proto::atomic::entry::{Entry, EntryKind};
+use plainsong_proto::guid::Guid;
 use plainsong_proto::instance::Key;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::NewPayload;
@@ -21,6 +22,10 @@ pub(super) struct Attached {
     pub(super) slot: Arc<ReaderSlot>,
     /// It gets what comes after this position; `None`: after the beginning of the first epoch.
     pub(super) after: Option<u64>,
+    /// It asks for what was written before it came: only of writers that keep it.
+    pub(super) is_durable: bool,
+    /// Writers that do not match it.
+    pub(super) mismatched: BTreeSet<Guid>,
     /// What finds no room in it.
     pub(super) backlog: VecDeque<AgreedChange>,
     /// It takes state in place of what was delivered before.
@@ -56,6 +61,13 @@ pub(super) struct Writing {
 }
 
 impl Attached {
+    /// Whether the writer of an entry matches it, as far as is known: of the QoS of one that is gone, or that
+    /// discovery has not told of yet, whether it is at least TRANSIENT_LOCAL.
+    pub(super) fn matches(&self, entry: &Entry) -> bool {
+        (entry.is_kept || !self.is_durable)
+            && (self.mismatched.is_empty() || !self.mismatched.contains(&entry.writer))
+    }
+
     /// Whether it found room.
     pub(super) fn give(
         &mut self,

@@ -20,6 +20,7 @@ mod observer;
 mod opening;
 mod slot;
 mod storage;
+mod voter;
 mod voting;
 
 use std::fmt;
@@ -32,6 +33,7 @@ pub use plainsong_proto::atomic::Status as AtomicEvent;
 
 pub use dropped::AtomicDrop;
 pub use observed::{ObservedGroup, ObservedMember};
+pub use voter::AtomicVoter;
 
 pub(crate) use local::GivenState;
 pub(crate) use name::Name;
@@ -39,6 +41,7 @@ pub(crate) use observer::Observer;
 pub(crate) use opening::{Opening, keeps};
 pub(crate) use slot::{Change, GroupSlot, LocalReader, NotWritten, OnAtomicEvent};
 pub(crate) use storage::Storage;
+pub(crate) use voter::announce_voter;
 pub(crate) use voting::Voting;
 
 pub use crate::base::store_error::StoreError;
@@ -112,6 +115,8 @@ pub struct AtomicGroup {
     pub voters: Vec<String>,
     /// As which of them this participant votes.
     pub voter: Option<String>,
+    /// Those who vote now, and whether they are heard.
+    pub votes: Vec<AtomicVoter>,
     /// Why this participant keeps nothing on its disk any more, and votes no more.
     pub store_error: Option<String>,
     /// Participants with the topic that are not of this group because other voters are set for them.
@@ -127,6 +132,17 @@ pub struct AtomicStranger {
     pub participant: Guid,
     /// Its voters, separated by commas; empty where its members vote.
     pub voters: String,
+}
+
+/// Why it is one, and what to do.
+impl fmt::Display for AtomicStranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let voters = if self.voters.is_empty() { "none, so that the members vote" } else { &self.voters };
+        write!(
+            f,
+            "is not of this group, since its voters are others: {voters}; set PLAINSONG_VOTERS alike for all processes"
+        )
+    }
 }
 
 /// How often something happened to a member of a group.
@@ -171,7 +187,7 @@ impl fmt::Display for AtomicGroup {
         };
         write!(f, "{} epoch {} position {} {phase}", self.topic, self.epoch, self.position)?;
         if self.is_suspended {
-            f.write_str(", suspended: no majority of voters is reached")?;
+            write!(f, ", suspended: {}", voter::tally(&self.votes))?;
         }
         if let Some(error) = &self.store_error {
             write!(f, ", votes no more: {error}")?;
@@ -203,9 +219,7 @@ impl fmt::Display for AtomicGroup {
             write!(f, "\n  dropped: {count}, {why}")?;
         }
         for stranger in &self.strangers {
-            let voters = if stranger.voters.is_empty() { "the members vote" } else { &stranger.voters };
-            let who = stranger.participant;
-            write!(f, "\n  {who} is not of this group, since its voters are others: {voters}")?;
+            write!(f, "\n  {} {stranger}", stranger.participant)?;
         }
         Ok(())
     }

@@ -35,6 +35,11 @@ impl Name {
         u128::from_str_radix(digits, 16).ok().filter(|_| is_hash)
     }
 
+    /// Whether its topic and partition are known, and not only their hash.
+    pub(super) fn is_known(&self) -> bool {
+        Self::new(&self.topic, &self.partition).hash == self.hash
+    }
+
     /// What stands for both in names of files and endpoints.
     pub(crate) const fn hash(&self) -> u128 {
         self.hash

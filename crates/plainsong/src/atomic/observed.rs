@@ -5,6 +5,9 @@ use std::fmt;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::time::Duration;
 
+use super::AtomicStranger;
+use super::voter::{AtomicVoter, describe, tally};
+
 /// One member of a group, as somebody outside sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -14,6 +17,10 @@ pub struct ObservedMember {
     pub participant: Guid,
     /// Its name; empty if it is not known.
     pub name: String,
+    /// Its process and host, as far as it says: `process 12 "plotter" on host "robot"`.
+    pub process: String,
+    /// As which of the voters it votes, where they have names.
+    pub voter: Option<String>,
     /// The last position that it has told; `None` if it has told none in this epoch.
     pub position: Option<u64>,
     /// It has everything that came before the epoch.
@@ -52,6 +59,18 @@ pub struct ObservedGroup {
     pub members: Vec<ObservedMember>,
     /// Participants that ask to be members.
     pub joining: Vec<Guid>,
+    /// The names of its voters; none where the members vote.
+    pub voter_names: Vec<String>,
+    /// Those who vote now, and whether they are heard.
+    pub voters: Vec<AtomicVoter>,
+    /// Participants with the topic that are of another group, because other voters are set for them.
+    pub strangers: Vec<AtomicStranger>,
+}
+
+impl ObservedMember {
+    pub(super) fn person(&self) -> String {
+        describe(self.participant, &self.name, &self.process)
+    }
 }
 
 impl ObservedGroup {
@@ -61,11 +80,13 @@ impl ObservedGroup {
         !(self.members.is_empty() && self.joining.is_empty())
     }
 
-    /// Whether there is an epoch, all its members take part, and none of them is suspected.
+    /// Whether there is an epoch, all its members take part, none of them is suspected, and the topic has no
+    /// other group.
     #[must_use]
     pub fn is_well(&self) -> bool {
         let is_well = |it: &ObservedMember| it.position.is_some() && !it.is_suspected && !it.is_changing;
-        !self.members.is_empty() && !self.is_suspended && self.members.iter().all(is_well)
+        let is_one = self.strangers.is_empty();
+        is_one && !self.members.is_empty() && !self.is_suspended && self.members.iter().all(is_well)
     }
 }
 
@@ -80,8 +101,11 @@ impl fmt::Display for ObservedGroup {
             (0, _) => f.write_str(": no member is heard")?,
             (count, epoch) => write!(f, ": epoch {epoch}, members {count}, position {}", self.position)?,
         }
+        if !self.voter_names.is_empty() {
+            write!(f, ", voters {}", self.voter_names.join(","))?;
+        }
         if self.is_suspended {
-            f.write_str(", suspended")?;
+            write!(f, ", suspended: {}", tally(&self.voters))?;
         } else if self.is_changing {
             f.write_str(", changing")?;
         }
@@ -103,6 +127,12 @@ impl fmt::Display for ObservedMember {
         write!(f, "{}", self.participant)?;
         if !self.name.is_empty() {
             write!(f, " \"{}\"", self.name)?;
+        }
+        if !self.process.is_empty() {
+            write!(f, " ({})", self.process)?;
+        }
+        if let Some(voter) = &self.voter {
+            write!(f, " voter {voter}")?;
         }
         f.write_str(match self.position {
             _ if self.is_changing => " changing",

@@ -5,24 +5,24 @@
 //! lane has them in their order.
 
 mod room;
+mod standing;
 mod taking;
 mod voting;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use plainsong_proto::atomic::entry::{Entry, EntryKind, Head};
 use plainsong_proto::atomic::{Action, Group, GroupLimits, Phase, Refused, Status, Storage, member, storage};
 use plainsong_proto::discovery::DiscoveryError;
-use plainsong_proto::guid::{EntityId, Guid};
+use plainsong_proto::guid::{EntityId, Guid, GuidPrefix};
 use plainsong_proto::instance::Key;
-use plainsong_proto::outbox::Outbox;
+use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::payload::{NewPayload, Payload, PayloadPool};
 use plainsong_proto::reader::CachedSamples;
 use plainsong_proto::seq::SequenceNumber;
-use plainsong_proto::time::{Duration, Now, Time};
+use plainsong_proto::time::{Duration, Instant, Now, Time};
 use plainsong_proto::writer::{ChangeKind, WriteError, Writer};
 
 use super::dropped::Dropped;
@@ -31,6 +31,7 @@ use super::local::{Attached, Writing, kind_of};
 use super::name::Name;
 use super::opening::{Opened, Opening};
 use super::storage::{Committer, StoreError};
+use super::voter;
 use super::voting::Voting;
 use super::{AtomicCounts, AtomicDrop, AtomicEvent, AtomicGroup, AtomicMember};
 use crate::base::clock;
@@ -59,9 +60,13 @@ pub(crate) struct GroupSlot {
     pub(crate) progress: Notify,
     /// A reader or writer waits for room.
     has_backlog: AtomicBool,
+    /// A write was refused that did not wait: its writer is told when it may be tried again.
+    has_refused: AtomicBool,
     has_events: AtomicBool,
     leave_within: Duration,
     linger: Duration,
+    /// How long writing waits for the group at least.
+    pub(crate) settle_within: Duration,
     deadline: Deadline,
     voting: Voting,
     is_witness: bool,
@@ -85,6 +90,8 @@ struct State {
     /// The last number on the lane of each entry that is kept there.
     sent: VecDeque<SequenceNumber>,
     samples: CachedSamples,
+    /// When participants were heard last, where voters have names.
+    voices: BTreeMap<GuidPrefix, Instant>,
     counts: AtomicCounts,
     dropped: Dropped,
     /// Where the first epoch of this participant began.
@@ -103,6 +110,8 @@ pub(crate) struct LocalReader {
     pub(crate) slot: Arc<ReaderSlot>,
     /// It gets what was agreed before it came.
     pub(crate) is_durable: bool,
+    /// Writers of which it gets nothing.
+    pub(crate) mismatched: BTreeSet<Guid>,
 }
 
 /// A change to be written.
@@ -112,6 +121,8 @@ pub(crate) struct Change<'a> {
     pub(crate) payload: NewPayload<'a>,
     /// `None`: now.
     pub(crate) timestamp: Option<Time>,
+    /// Who writes it waits until it is taken. Who does not is told when it may be.
+    pub(crate) waits: bool,
 }
 
 /// Why a change was not written.
@@ -121,6 +132,8 @@ pub(crate) enum NotWritten {
     Full,
     /// The group changes, or this participant is no member yet.
     Changing,
+    /// The group changes for long: no majority of the voters is reached.
+    Suspended,
     /// This participant is no member any more.
     Gone,
     /// The writer refuses it.
@@ -149,9 +162,11 @@ impl GroupSlot {
             messages: Channel::messages(prefix, &mut next_key, limits.clone(), bounds.messages_max, voting),
             leave_within: bounds.leave_within,
             linger: bounds.linger,
+            settle_within: bounds.settle_within,
             pool: PayloadPool::new(),
             progress: Notify::default(),
             has_backlog: AtomicBool::new(false),
+            has_refused: AtomicBool::new(false),
             has_events: AtomicBool::new(false),
             deadline: Deadline::default(),
             voting: voting.clone(),
@@ -167,6 +182,7 @@ impl GroupSlot {
                 apart: BTreeMap::new(),
                 sent: VecDeque::new(),
                 samples: CachedSamples::new(),
+                voices: BTreeMap::new(),
                 counts: AtomicCounts::default(),
                 dropped: Dropped::default(),
                 first_base: None,
@@ -213,7 +229,11 @@ impl GroupSlot {
             self.carry_out(&mut state, now, out);
             let due = state.group.next_deadline().filter(|_| !state.is_ended);
             self.deadline.set(&self.slot.shared().timer, self.guid, due);
-            (result, std::mem::take(&mut state.moved))
+            let moved = std::mem::take(&mut state.moved);
+            if moved && self.has_refused.swap(false, Ordering::SeqCst) {
+                out.events.extend(state.writers.keys().map(|id| Event::Progress { endpoint: *id }));
+            }
+            (result, moved)
         };
         if moved {
             self.progress.wake_all();
@@ -310,8 +330,8 @@ impl GroupSlot {
             }
             Status::OutcomeUnknown => counts.outcome_unknown += 1,
             Status::Diverged => counts.diverged += 1,
-            // The error is shown with the group.
-            Status::StorageFailed => {}
+            // Both are shown with the group.
+            Status::StorageFailed | Status::Stranger => {}
         }
         state.moved = true;
         // Who is told of none for long needs the last ones only.
@@ -329,7 +349,13 @@ impl GroupSlot {
         change: &mut Change<'_>,
     ) -> std::result::Result<SequenceNumber, NotWritten> {
         dispatch::with_outbox(|out| {
-            let written = self.run(out, |state, now, _| self.accept(state, now, writer, change));
+            let written = self.run(out, |state, now, _| {
+                let written = self.accept(state, now, writer, change);
+                if written.is_err() && !change.waits {
+                    self.has_refused.store(true, Ordering::SeqCst);
+                }
+                written
+            });
             self.slot.report(out);
             written
         })
@@ -342,6 +368,9 @@ impl GroupSlot {
         id: EntityId,
         change: &mut Change<'_>,
     ) -> std::result::Result<SequenceNumber, NotWritten> {
+        if self.disk_error(state).is_some() {
+            return Err(NotWritten::Gone);
+        }
         let writing = state.writers.get_mut(&id).ok_or(NotWritten::Gone)?;
         if !writing.backlog.is_empty() {
             return Err(NotWritten::Full);
@@ -370,8 +399,12 @@ impl GroupSlot {
             is_kept: writing.is_kept,
             payload,
         };
-        state.group.write(now.mono, entry.clone()).map_err(NotWritten::from)?;
-        writing.last = number;
+        if let Err(refused) = state.group.write(now.mono, entry.clone()) {
+            return Err(state.refusal(now, refused));
+        }
+        if let Some(writing) = state.writers.get_mut(&id) {
+            writing.last = number;
+        }
         state.unresolved.push_back((entry, key));
         Ok(number)
     }
@@ -381,6 +414,9 @@ impl GroupSlot {
     fn begin_sync(&self) -> std::result::Result<SequenceNumber, NotWritten> {
         dispatch::with_outbox(|out| {
             let written = self.run(out, |state, now, _| {
+                if self.disk_error(state).is_some() {
+                    return Err(NotWritten::Gone);
+                }
                 let number = state.barriers.0.next();
                 let entry = Entry {
                     writer: self.guid,
@@ -392,7 +428,7 @@ impl GroupSlot {
                     is_kept: false,
                     payload: Payload::empty(),
                 };
-                state.group.write(now.mono, entry.clone()).map_err(NotWritten::from)?;
+                state.group.write(now.mono, entry.clone()).map_err(|refused| state.refusal(now, refused))?;
                 state.barriers.0 = number;
                 state.unresolved.push_back((entry, lane::NO_KEY));
                 Ok(number)
@@ -416,7 +452,7 @@ impl GroupSlot {
             if barrier.is_none() {
                 match self.begin_sync() {
                     Ok(number) => barrier = Some(number),
-                    Err(NotWritten::Gone) => return Err(Error::LeftGroup { entity: describe() }),
+                    Err(NotWritten::Gone) => return Err(self.why_gone(describe)),
                     Err(_) => {}
                 }
             }
@@ -428,10 +464,11 @@ impl GroupSlot {
                 }
                 Some(Some(false)) | None => {}
             }
+            self.check_disk()?;
             check()?;
             if !self.progress.wait(epoch, deadline) {
                 let why = if barrier.is_some() { NotWritten::Full } else { NotWritten::Changing };
-                let what = format!("synchronising {}: {why},", describe());
+                let what = format!("synchronising {} ({})", describe(), self.explain(why));
                 return Err(Error::Timeout { waited_for: WaitedFor::Group, what, timeout });
             }
         }
@@ -496,8 +533,9 @@ impl GroupSlot {
             state.is_ended = true;
             state.committer.take()
         };
-        // Waits for what is being written.
-        drop(committer);
+        if let Some(committer) = committer {
+            committer.drain(self.leave_within);
+        }
         if !self.is_witness {
             self.lane.withdraw(&self.slot);
         }
@@ -520,7 +558,14 @@ impl GroupSlot {
 
     /// What is known of it.
     pub(crate) fn look(&self) -> AtomicGroup {
+        let mut group = self.look_at_state();
+        self.name_voters(&mut group.votes);
+        group
+    }
+
+    fn look_at_state(&self) -> AtomicGroup {
         let now = clock::mono();
+        let named = if self.voting.names().is_empty() { Vec::new() } else { self.slot.look(voter::named) };
         let _rank = Rank::Group.hold();
         let state = lock(&self.state);
         let known = state.group.member().map(|member| (member.state(now), member.position()));
@@ -535,7 +580,7 @@ impl GroupSlot {
                 is_held: known.held.has(rank),
             })
         });
-        AtomicGroup {
+        let mut group = AtomicGroup {
             topic: self.name.topic.clone(),
             partition: self.name.partition.clone(),
             phase: phase.into(),
@@ -555,14 +600,30 @@ impl GroupSlot {
             counts: state.counts,
             voters: self.voting.names().to_vec(),
             voter: self.voting.own().map(ToOwned::to_owned),
+            votes: Vec::new(),
             store_error: state.store_error.as_ref().map(ToString::to_string),
             strangers: Vec::new(),
             drops: state.dropped.list(state.group.undecodable()),
-        }
+        };
+        group.votes = self.votes(&state, &group, &named, now);
+        group
     }
 }
 
 impl State {
+    /// Why a group does not take what is written.
+    fn refusal(&self, now: Now, refused: Refused) -> NotWritten {
+        match refused {
+            Refused::Full => NotWritten::Full,
+            Refused::Gone => NotWritten::Gone,
+            Refused::NoMember => {
+                let member = self.group.member();
+                let is_suspended = member.is_some_and(|member| member.state(now.mono).is_suspended);
+                if is_suspended { NotWritten::Suspended } else { NotWritten::Changing }
+            }
+        }
+    }
+
     fn is_unused(&self) -> bool {
         self.readers.is_empty() && self.writers.is_empty()
     }
@@ -641,28 +702,5 @@ impl State {
     fn lose_barrier(&mut self, number: SequenceNumber) {
         self.lost_barrier = self.lost_barrier.max(number);
         self.moved = true;
-    }
-}
-
-impl fmt::Display for NotWritten {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full => f.write_str("members of its group have not delivered enough yet"),
-            Self::Changing => {
-                f.write_str("its group is changing, or this participant is not yet a member of it")
-            }
-            Self::Gone => f.write_str("this participant has left the group"),
-            Self::Refused(error) => error.fmt(f),
-        }
-    }
-}
-
-impl From<Refused> for NotWritten {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Full => Self::Full,
-            Refused::NoMember => Self::Changing,
-            Refused::Gone => Self::Gone,
-        }
     }
 }

@@ -30,14 +30,25 @@ pub enum StoreError {
     },
     /// It does not have what was written to it.
     #[error(
-        "{file} is damaged ({what}), and is left as it is: restore it, or remove it and lose what this participant kept there; a voter \
-         that lost it must come back under another name"
+        "{file} is damaged ({what}), and is left as it is: move it aside and start again, so that the member joins anew and fetches what \
+         the others have; do not put an old copy in its place; a voter comes back under another name, which PLAINSONG_VOTERS of all \
+         has to say"
     )]
     Damaged {
         /// The file.
         file: PathBuf,
         /// What is wrong with it.
         what: String,
+    },
+    /// It was moved or copied here from the state of another group.
+    #[error(
+        "{file} is of {group}, and not of the topic that it is called after: move it back, or aside, and start again"
+    )]
+    OtherTopic {
+        /// The file.
+        file: PathBuf,
+        /// The topic that it is of, with the partition.
+        group: String,
     },
     /// It has the votes of another voter, or of one of other voters.
     #[error(

@@ -12,6 +12,7 @@ use super::WriterInner;
 use crate::atomic::{Change, GroupSlot, NotWritten};
 use crate::base::clock;
 use crate::error::{Error, PreconditionNotMet, Result, WaitedFor};
+use crate::write_options::Patience;
 
 impl WriterInner {
     /// The group to which it writes.
@@ -54,19 +55,23 @@ impl WriterInner {
         key: Key,
         payload: NewPayload<'_>,
         timestamp: Option<Time>,
-        patience: Option<Duration>,
+        patience: Patience,
     ) -> Result<bool> {
         let group = self.group()?;
-        let mut change = Change { kind, key, payload, timestamp };
-        let mut deadline = None;
+        let waits = patience.room.is_some();
+        let mut change = Change { kind, key, payload, timestamp, waits };
+        let mut begin = None;
         loop {
             let epoch = group.progress.epoch();
             let Err(refused) = group.write(self.guid.entity, &mut change) else { break };
-            self.check_refusal(refused, patience, timestamp.map(|it| (key, it)))?;
-            let patience = patience.unwrap_or(Duration::ZERO);
-            let deadline = *deadline.get_or_insert_with(|| clock::deadline(patience));
-            if !group.progress.wait(epoch, deadline) {
-                return Err(self.group_timeout(refused, patience));
+            self.check_refusal(group, refused, patience.room, timestamp.map(|it| (key, it)))?;
+            let mut timeout = patience.room.unwrap_or(Duration::ZERO);
+            if refused == NotWritten::Changing && !patience.is_given {
+                timeout = timeout.max(group.settle_within);
+            }
+            let begin = *begin.get_or_insert_with(clock::mono);
+            if !group.progress.wait(epoch, begin.after(timeout)) {
+                return Err(self.group_timeout(group, refused, timeout));
             }
             self.core.check_enabled(|| self.describe())?;
         }
@@ -80,24 +85,25 @@ impl WriterInner {
     /// Refuses what waiting does not help.
     fn check_refusal(
         &self,
+        group: &GroupSlot,
         refused: NotWritten,
         patience: Option<Duration>,
         change: Option<(Key, Time)>,
     ) -> Result<()> {
         match refused {
             NotWritten::Refused(error) => Err(self.write_error(error, patience, change)),
-            NotWritten::Gone => Err(Error::LeftGroup { entity: self.describe() }),
-            NotWritten::Full | NotWritten::Changing if patience.is_none() => {
-                let (entity, limit) = (self.describe(), refused.to_string());
-                Err(Error::WouldBlock { entity, limit, behind: Vec::new() })
+            NotWritten::Gone => Err(group.why_gone(|| self.describe())),
+            _ if patience.is_none() => {
+                Err(Error::GroupUnready { entity: self.describe(), why: group.explain(refused) })
             }
-            NotWritten::Full | NotWritten::Changing => Ok(()),
+            NotWritten::Full | NotWritten::Changing | NotWritten::Suspended => Ok(()),
         }
     }
 
-    fn group_timeout(&self, refused: NotWritten, timeout: Duration) -> Error {
-        let what = format!("writing by {}: {refused},", self.describe());
-        Error::Timeout { waited_for: WaitedFor::Room, what, timeout }
+    fn group_timeout(&self, group: &GroupSlot, refused: NotWritten, timeout: Duration) -> Error {
+        let waited_for = if refused == NotWritten::Full { WaitedFor::Room } else { WaitedFor::Group };
+        let what = format!("writing by {} ({})", self.describe(), group.explain(refused));
+        Error::Timeout { waited_for, what, timeout }
     }
 
     /// Waits until everything that it has written is delivered in the agreed order.
@@ -124,9 +130,14 @@ impl WriterInner {
             if is_done(group) {
                 return Ok(());
             }
+            group.check_disk()?;
             self.core.check_enabled(|| self.describe())?;
             if !group.progress.wait(epoch, deadline) {
-                let what = format!("waiting for what {} has written to be delivered", self.describe());
+                let what = format!(
+                    "waiting for what {} has written to be delivered ({})",
+                    self.describe(),
+                    group.explain(NotWritten::Full)
+                );
                 return Err(Error::Timeout { waited_for: WaitedFor::Acknowledgments, what, timeout });
             }
         }

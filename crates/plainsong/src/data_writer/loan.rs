@@ -192,7 +192,7 @@ impl<T: DdsType> Loan<T> {
         if let Some(timestamp) = options.timestamp() {
             inner.check_timestamp(timestamp)?;
         }
-        let (timestamp, patience) = (options.timestamp(), options.timeout(inner.max_blocking_time));
+        let (timestamp, patience) = (options.timestamp(), options.patience(inner.max_blocking_time));
         let (octets, mut payload);
         let new = if self.payload.bytes().len() <= inner.copied_bytes_max {
             octets = self.payload.bytes();

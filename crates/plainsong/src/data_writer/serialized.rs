@@ -143,7 +143,7 @@ impl WriterInner {
         let padded = self.checked_sample(sample)?;
         let key = self.key_in(sample, false)?;
         self.check_handle(options.handle(), || Ok(key))?;
-        let timeout = options.timeout(self.max_blocking_time);
+        let timeout = options.patience(self.max_blocking_time);
         let lacks_key = if padded.len() <= self.copied_bytes_max {
             self.write(ChangeKind::Alive, key, NewPayload::Octets(&padded), timestamp, timeout)?
         } else {
@@ -170,7 +170,7 @@ impl WriterInner {
         self.core.check_exists(|| self.describe())?;
         let (key, mut payload) = self.own_key(key, true)?;
         self.check_handle(options.handle(), || Ok(key))?;
-        let timeout = options.timeout(self.max_blocking_time);
+        let timeout = options.patience(self.max_blocking_time);
         self.write(kind, key, NewPayload::Payload(&mut payload), timestamp, timeout).map(drop)
     }
 

@@ -187,4 +187,6 @@ pub enum Status {
     StorageFailed,
     /// This member has something else at a position than most others, and has left the group.
     Diverged,
+    /// Another participant has the topic and is of another group, because other voters are set for it.
+    Stranger,
 }

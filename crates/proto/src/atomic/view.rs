@@ -304,8 +304,8 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
     Some(Decision { base: view.epoch, cut, incumbents, next })
 }
 
-/// Who goes on alone where all members that had everything started again, and each may have lost something: who
-/// has delivered most, since what the others had delivered is the beginning of that.
+/// Who goes on alone where all members that had everything started again, and each may have lost something:
+/// who has delivered most, since what the others had delivered is the beginning of that.
 fn last_resort<'a>(view: &View, reports: &'a [Report]) -> Option<&'a Report> {
     let is_of = |it: &&Report| it.epoch == view.epoch && it.holds.len() == view.members.len();
     let of = |id: MemberId| reports.iter().filter(is_of).find(|it| it.id == id);

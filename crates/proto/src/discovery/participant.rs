@@ -445,6 +445,11 @@ impl Participant {
         remote.map(|(guid, endpoint)| endpoint.describe(guid))
     }
 
+    /// All endpoints of a topic, remote and local ones.
+    pub fn endpoints_of<'a>(&'a self, topic: &'a str) -> impl Iterator<Item = RemoteEndpoint<'a>> + 'a {
+        self.matching.iter().map(|(guid, it)| it.describe(guid)).filter(move |it| it.topic == topic)
+    }
+
     /// One endpoint, remote or local: what `get_matched_publication_data` and its like tell.
     #[must_use]
     pub fn endpoint(&self, guid: Guid) -> Option<RemoteEndpoint<'_>> {

@@ -214,7 +214,11 @@ impl World {
                 let app = &mut self.processes[index].app;
                 (app.knows_of_loss, app.missed) = (true, 0);
             }
-            Status::StorageFailed | Status::Evicted | Status::Suspended | Status::OutcomeUnknown => {}
+            Status::StorageFailed
+            | Status::Evicted
+            | Status::Suspended
+            | Status::OutcomeUnknown
+            | Status::Stranger => {}
         }
     }
 

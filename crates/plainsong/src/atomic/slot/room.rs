@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use plainsong_proto::atomic::entry::{Entry, EntryKind};
 use plainsong_proto::atomic::{Delivered, member};
-use plainsong_proto::guid::EntityId;
+use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::sample_info::Agreed;
 use plainsong_proto::seq::SequenceNumber;
@@ -22,6 +22,9 @@ use crate::atomic::local::{Attached, GivenState, Writing, change};
 use crate::base::locks::lock;
 use crate::runtime::{Rank, WriterSlot, dispatch};
 
+/// Writers that do not match a reader, those that are gone among them.
+const MISMATCHED_MAX: usize = 1_024;
+
 impl GroupSlot {
     pub(super) fn deliver(&self, state: &mut State, now: Now, delivered: Delivered<Entry>, out: &mut Outbox) {
         let Delivered { position, epoch, body: entry, .. } = delivered;
@@ -29,7 +32,7 @@ impl GroupSlot {
         let mut has_room = true;
         if entry.kind != EntryKind::Barrier {
             for reader in &mut state.readers {
-                if reader.after.is_some_and(|after| position > after) {
+                if reader.after.is_some_and(|after| position > after) && reader.matches(&entry) {
                     has_room &= reader.give(&self.slot, now, change(&entry, agreed), out);
                 }
             }
@@ -84,30 +87,50 @@ impl GroupSlot {
             self.run(out, |state, now, out| {
                 let member = state.group.member();
                 let is_member = state.first_base.is_some();
-                let LocalReader { slot, is_durable } = reader;
+                let LocalReader { slot, is_durable, mismatched } = reader;
                 let after = match member {
                     _ if is_durable => Some(0),
                     Some(member) if is_member => Some(member.position()),
                     _ => None,
                 };
-                let known = member.filter(|_| is_durable).into_iter().flat_map(member::Member::history);
-                // No more than the history has at most.
-                let backlog = known.map(|known| {
-                    change(&known.body, Agreed { position: known.position, epoch: known.epoch })
-                });
-                state.readers.push(Attached {
+                let mut attached = Attached {
                     slot,
                     after,
-                    backlog: backlog.collect(),
+                    is_durable,
+                    mismatched,
+                    backlog: VecDeque::new(),
                     wants_state: false,
                     state: None,
                     begins_anew: false,
+                };
+                let known = member.filter(|_| is_durable).into_iter().flat_map(member::Member::history);
+                // No more than the history has at most.
+                let backlog = known.filter(|known| attached.matches(&known.body)).map(|known| {
+                    change(&known.body, Agreed { position: known.position, epoch: known.epoch })
                 });
+                attached.backlog = backlog.collect();
+                state.readers.push(attached);
                 self.wait_for_room(state, now, out);
             });
             self.slot.report(out);
         });
         self.offer_backlog();
+    }
+
+    /// Whether a writer matches a reader has changed.
+    pub(crate) fn note_mismatch(&self, reader: EntityId, writer: Guid, is_matched: bool) {
+        let _rank = Rank::Group.hold();
+        let mut state = lock(&self.state);
+        for reader in state.readers.iter_mut().filter(|it| it.slot.id == reader) {
+            if is_matched {
+                reader.mismatched.remove(&writer);
+                continue;
+            }
+            if reader.mismatched.len() >= MISMATCHED_MAX {
+                reader.mismatched.pop_first();
+            }
+            reader.mismatched.insert(writer);
+        }
     }
 
     /// A reader takes state in place of what was delivered before it came, and from now on.

@@ -33,6 +33,9 @@ impl GroupSlot {
         self.messages.take(&self.slot, now, &mut samples, out);
         for sample in samples.iter().filter(|sample| sample.info.valid_data) {
             let from = Guid::from(sample.info.publication_handle).prefix;
+            if !self.voting.names().is_empty() {
+                state.hear(from, now.mono);
+            }
             let own = self.addressee(state);
             if from == self.guid.prefix {
                 continue;

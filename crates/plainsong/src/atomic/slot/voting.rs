@@ -2,8 +2,9 @@
 
 use std::sync::Weak;
 
-use plainsong_proto::atomic::{Member, Storage};
+use plainsong_proto::atomic::{Member, Status, Storage};
 use plainsong_proto::discovery::Participant;
+use plainsong_proto::guid::Guid;
 
 use super::{GroupSlot, State};
 use crate::atomic::lane::Addressee;
@@ -47,13 +48,26 @@ impl GroupSlot {
     /// Notes whose endpoints of the same topic do not match because other voters are set for them.
     pub(crate) fn add_strangers(&self, control: &Participant, group: &mut AtomicGroup) {
         let reader = self.messages.reader.guid;
-        for (writer, _, _) in control.mismatched_pairs().filter(|(_, it, _)| *it == reader) {
-            let endpoint = control.endpoint(writer);
-            if let Some(voters) = endpoint.and_then(|it| Voting::names_in(it.type_name, MESSAGES)) {
-                group.strangers.push(AtomicStranger { participant: writer.prefix.participant(), voters });
-            }
-        }
+        let pairs = control.mismatched_pairs().filter(|(_, it, _)| *it == reader);
+        group.strangers.extend(pairs.filter_map(|(writer, _, _)| stranger(control, writer)));
     }
+
+    /// A writer does not match an endpoint of this group: whose it is, if other voters are set for that.
+    pub(crate) fn meet(&self, writer: Guid, reader: Guid) -> Option<AtomicStranger> {
+        let stranger = self.slot.look(|control| stranger(control, writer));
+        let stranger = stranger.filter(|_| reader == self.messages.reader.guid)?;
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, _, _| self.note(state, Status::Stranger));
+            self.slot.report(out);
+        });
+        Some(stranger)
+    }
+}
+
+/// Whose an endpoint of a group with other voters is.
+fn stranger(control: &Participant, writer: Guid) -> Option<AtomicStranger> {
+    let voters = Voting::names_in(control.endpoint(writer)?.type_name, MESSAGES)?;
+    Some(AtomicStranger { participant: writer.prefix.participant(), voters })
 }
 
 /// What the thread that keeps things calls.

@@ -6,6 +6,8 @@ use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
+use plainsong_proto::time::Duration;
+
 use super::{Batch, Store, StoreError};
 use crate::base::fork;
 use crate::base::locks::lock;
@@ -71,6 +73,8 @@ trait Work: Send + Sync {
 struct Queue<C> {
     waiting: Mutex<Waiting<C>>,
     own: Mutex<Own<C>>,
+    /// Nothing waits any more.
+    drained: Condvar,
     on_durable: OnDurable,
 }
 
@@ -112,7 +116,8 @@ impl StoreThread {
         let waiting = Waiting { changes: VecDeque::new(), is_scheduled: false, has_failed: false };
         let own = Own { store: Some(store), taken: VecDeque::new(), batch: Batch::new() };
         let (waiting, own) = (Mutex::new(waiting), Mutex::new(own));
-        let queue = Arc::new(Queue { waiting, own, on_durable: Box::new(on_durable) });
+        let on_durable = Box::new(on_durable);
+        let queue = Arc::new(Queue { waiting, own, drained: Condvar::new(), on_durable });
         let work: Arc<dyn Work> = Arc::clone(&queue) as _;
         {
             let mut turns = lock(&self.shared.state);
@@ -124,7 +129,7 @@ impl StoreThread {
 }
 
 impl<C> Drop for Committer<C> {
-    /// Nobody is told of what is not durable yet, so that nothing rests on it.
+    /// Who wants what waits to be kept drains it first. Nobody was told of that, so that nothing rests on it.
     fn drop(&mut self) {
         let mut own = lock(&self.queue.own);
         own.store = None;
@@ -133,6 +138,14 @@ impl<C> Drop for Committer<C> {
 }
 
 impl<C: Stage> Committer<C> {
+    /// Waits until everything is durable, or nothing will be, at most for so long.
+    pub(crate) fn drain(&self, within: Duration) {
+        let waits = |waiting: &mut Waiting<C>| waiting.is_scheduled && !waiting.has_failed;
+        let within = std::time::Duration::from_nanos(within.0.max(0).unsigned_abs());
+        let waiting = lock(&self.queue.waiting);
+        drop(self.queue.drained.wait_timeout_while(waiting, within, waits));
+    }
+
     /// Makes a change durable soon, after those before; numbers ascend.
     pub(crate) fn push(&self, number: u64, change: C) {
         {
@@ -183,6 +196,9 @@ impl<C: Stage> Work for Queue<C> {
             let mut waiting = lock(&self.waiting);
             taken.append(&mut waiting.changes);
             waiting.is_scheduled = !taken.is_empty();
+            if taken.is_empty() {
+                self.drained.notify_all();
+            }
         }
         let Some(store) = store else { return false };
         let is_void = taken.front().is_some_and(|(_, change)| change.discards());
@@ -195,6 +211,7 @@ impl<C: Stage> Work for Queue<C> {
             let mut waiting = lock(&self.waiting);
             waiting.changes.clear();
             waiting.has_failed = true;
+            self.drained.notify_all();
         }
         let is_failed = committed.is_err();
         drop(own);

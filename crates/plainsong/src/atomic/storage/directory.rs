@@ -50,7 +50,9 @@ impl StateDirectory {
 
     /// What is kept of a group: nothing when there is no file yet.
     pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
-        Ok(Box::new(FileStore::open(&self.file_of(name)?)?))
+        let mut store = FileStore::open(&self.file_of(name)?)?;
+        store.claim(name)?;
+        Ok(Box::new(store))
     }
 
     /// What is kept of a group by one of its voters. A voter that has lost its votes might vote otherwise
@@ -62,6 +64,7 @@ impl StateDirectory {
             return Err(StoreError::damaged(&file, "it is missing, and this voter has voted before"));
         }
         let mut store = FileStore::open(&file)?;
+        store.claim(name)?;
         store.has_votes = true;
         let marked = File::create(&mark).and_then(|_| sync_directory_of(&mark));
         marked.map_err(|error| StoreError::of_open(&mark, error))?;

@@ -14,9 +14,14 @@ use redb::{
 use plainsong_proto::atomic::storage::is_vote;
 
 use super::{Batch, Store, StoreError};
+use crate::atomic::name::Name;
 
 /// The map; the name says in which form its keys and values are.
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("plainsong.atomic.1");
+/// Of which topic and partition it is.
+const GROUP: TableDefinition<'_, &str, &str> = TableDefinition::new("plainsong.atomic.group");
+const TOPIC: &str = "topic";
+const PARTITION: &str = "partition";
 /// What of the file is kept in memory. It is read once, from the beginning to the end.
 const CACHE_BYTES: usize = 4 << 20;
 
@@ -26,6 +31,8 @@ pub(crate) struct FileStore {
     /// `None` if it could not be opened anew.
     database: Option<Database>,
     failed: Option<StoreError>,
+    /// Of which topic and partition it says that it is.
+    group: Option<(String, String)>,
     /// There are votes in it, which outlive the group.
     pub(super) has_votes: bool,
 }
@@ -68,7 +75,13 @@ impl FileStore {
 
     pub(super) fn with_backend(file: &Path, backend: impl StorageBackend) -> Result<Self, StoreError> {
         let database = open_database(file, backend)?;
-        let store = Self { file: file.to_owned(), database: Some(database), failed: None, has_votes: false };
+        let store = Self {
+            file: file.to_owned(),
+            database: Some(database),
+            failed: None,
+            group: None,
+            has_votes: false,
+        };
         store.read(&mut |_, _| {})?;
         Ok(store)
     }
@@ -85,7 +98,51 @@ impl FileStore {
         drop(self.database.take());
         fs::rename(&file, self.free_aside()).map_err(of_open)?;
         sync_directory_of(&file).map_err(of_open)?;
+        let group = self.group.take();
         *self = Self::open(&file)?;
+        group.map_or(Ok(()), |(topic, partition)| self.say_group(&topic, &partition))
+    }
+
+    /// Refuses a file that says it is of another group; one that says nothing says it from now on. Who knows
+    /// the hash alone leaves it to others.
+    pub(super) fn claim(&mut self, name: &Name) -> Result<(), StoreError> {
+        self.group = self.read_group()?;
+        match &self.group {
+            Some((topic, partition)) if Name::new(topic, partition).hash() != name.hash() => {
+                let within = if partition.is_empty() { "" } else { " in partition " };
+                let group = format!("topic '{topic}'{within}{partition}");
+                Err(StoreError::OtherTopic { file: self.file.clone(), group })
+            }
+            None if name.is_known() => self.say_group(&name.topic, &name.partition),
+            _ => Ok(()),
+        }
+    }
+
+    fn read_group(&self) -> Result<Option<(String, String)>, StoreError> {
+        let file = &self.file;
+        let begun = self.database()?.begin_read().map_err(|error| of_transaction(file, error))?;
+        let table = match begun.open_table(GROUP) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            other => other.map_err(|error| of_table(file, error))?,
+        };
+        let read = |key| {
+            let value = table.get(key).map_err(|error| of_storage(file, error))?;
+            Ok::<_, StoreError>(value.map(|value| value.value().to_owned()))
+        };
+        Ok(read(TOPIC)?.zip(read(PARTITION)?))
+    }
+
+    fn say_group(&mut self, topic: &str, partition: &str) -> Result<(), StoreError> {
+        let file = &self.file;
+        let begun = self.database()?.begin_write().map_err(|error| of_transaction(file, error))?;
+        {
+            let mut table = begun.open_table(GROUP).map_err(|error| of_table(file, error))?;
+            for (key, value) in [(TOPIC, topic), (PARTITION, partition)] {
+                table.insert(key, value).map_err(|error| of_storage(file, error))?;
+            }
+        }
+        begun.commit().map_err(|error| of_commit(file, error))?;
+        self.group = Some((topic.to_owned(), partition.to_owned()));
         Ok(())
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 
+use plainsong_proto::time::Duration;
+
 use super::lossy::{Faults, Lossy};
 use super::*;
 use crate::atomic::name::Name;
@@ -233,6 +235,25 @@ impl Drop for Directory {
 }
 
 #[test]
+fn the_file_of_another_topic_is_refused_by_its_name() {
+    let directory = Directory::new("other-topic");
+    let state = StateDirectory::open(&directory.0, 3).unwrap();
+    let (plan, route) = (Name::new("Plan", "yard"), Name::new("Route", ""));
+    let file_of = |name: &Name| state.store(name).unwrap().file().to_owned();
+    std::fs::copy(file_of(&plan), file_of(&route)).unwrap();
+    let refused = state.store(&route).err().unwrap().to_string();
+    assert!(refused.contains("is of topic 'Plan' in partition yard, and not of"), "{refused}");
+    assert!(refused.contains("Route-"), "{refused}");
+    // Who knows the hash alone says nothing of the names, and what is put aside takes them along.
+    let store = state.store(&Name::of_hash(plan.hash()));
+    store.unwrap().put_aside().unwrap();
+    let mut renamed = state.store(&plan).unwrap();
+    std::fs::copy(renamed.file(), file_of(&Name::new("Map", ""))).unwrap();
+    renamed.put_aside().unwrap();
+    assert!(state.store(&Name::new("Map", "")).err().unwrap().to_string().contains("'Plan'"));
+}
+
+#[test]
 fn a_state_directory_has_one_participant_and_a_file_for_each_group_whatever_its_name() {
     let directory = Directory::new("state");
     let state = StateDirectory::open(&directory.0, 3).unwrap();
@@ -370,6 +391,20 @@ fn what_waits_is_made_durable_together_within_limits_and_in_order() {
     assert!(commits.iter().all(|&count| count <= 256), "{commits:?}");
     assert!(commits.contains(&256), "{commits:?}");
     assert_eq!(*commits.last().unwrap(), 1, "two of the long ones are more than a commit takes: {commits:?}");
+}
+
+#[test]
+fn who_ends_in_good_order_waits_for_what_is_not_durable_yet_but_not_for_ever() {
+    let (slow, thread) = (Slow::default(), StoreThread::start(0).unwrap());
+    let committer = thread.committer(Box::new(slow.clone()), |done| assert!(done.is_ok()));
+    (1..=600).for_each(|number| committer.push(number, Put(number, 8)));
+    committer.drain(Duration::from_millis(20));
+    assert_eq!(slow.0.0.lock().unwrap().commits.iter().sum::<usize>(), 0, "the disk does nothing");
+    slow.0.0.lock().unwrap().may_go = true;
+    slow.0.1.notify_all();
+    committer.drain(Duration::from_secs(60));
+    drop(committer);
+    assert_eq!(slow.0.0.lock().unwrap().commits.iter().sum::<usize>(), 600);
 }
 
 #[test]
