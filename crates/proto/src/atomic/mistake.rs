@@ -11,4 +11,6 @@ pub enum Mistake {
     DropEarly,
     /// It says that it has caught up before that is on its disk.
     CatchUpUnsynced,
+    /// It wishes to join before its name is on its disk.
+    JoinUnclaimed,
 }

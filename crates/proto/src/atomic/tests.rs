@@ -1,17 +1,18 @@
 //! Groups of participants with their votes, over a network in virtual time that loses nothing.
 
+mod founding;
 mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::atomic::codec::BodyCodec;
-use crate::atomic::storage::{Batch, Image};
+use crate::atomic::storage::{Batch, Change, Image};
 use crate::atomic::view::Storage;
 use crate::atomic::view::Voters;
 use crate::atomic::{
     Action, Body, Config, Delivered, Destination, EntryHeader, Group, HistoryKey, MemberId, Message, Phase,
-    Refused, Status,
+    Refused, Status, VoterId,
 };
 use crate::guid::{Guid, GuidPrefix};
 use crate::malformed::Malformed;
@@ -65,6 +66,9 @@ struct Node {
     missed: u64,
     states: Vec<(u64, Arc<[u8]>)>,
     disk: Disk,
+    /// Nothing is written to its disk any more, from the first view on.
+    stops_at_view: bool,
+    is_stopped: bool,
 }
 
 /// Something on its way.
@@ -131,8 +135,16 @@ impl World {
             Storage::None => Group::new(config, id, self.now),
             _ => Group::restore(config, id, self.now, Image::read(disk.clone()).unwrap()),
         };
-        let node =
-            Node { group, delivered: Vec::new(), statuses: Vec::new(), disk, missed: 0, states: Vec::new() };
+        let node = Node {
+            group,
+            delivered: Vec::new(),
+            statuses: Vec::new(),
+            disk,
+            missed: 0,
+            states: Vec::new(),
+            stops_at_view: false,
+            is_stopped: false,
+        };
         self.nodes.insert(name, node);
         self.act(name);
     }
@@ -154,6 +166,8 @@ impl World {
     fn act(&mut self, name: u8) {
         while let Some(action) = self.nodes.get_mut(&name).and_then(|node| node.group.poll()) {
             let others: Vec<u8> = self.nodes.keys().copied().filter(|it| *it != name).collect();
+            let voter = |(name, node): (&u8, &Node)| Some((node.group.member()?.voter()?, *name));
+            let voters: Vec<(VoterId, u8)> = self.nodes.iter().filter_map(voter).collect();
             let node = self.nodes.get_mut(&name).unwrap();
             match action {
                 Action::Send(to, message) => {
@@ -161,7 +175,7 @@ impl World {
                         let is_meant = match to {
                             Destination::Group => true,
                             Destination::Member(id) => id.prefix.0[0] == other,
-                            Destination::Voter(id) => id.0[0] == other,
+                            Destination::Voter(id) => voters.contains(&(id, other)),
                         };
                         if is_meant {
                             self.send(name, other, Packet::Message(message.clone()));
@@ -179,6 +193,10 @@ impl World {
                 Action::Missed(count) => node.missed += count,
                 Action::State(through, octets) => node.states.push((through, octets)),
                 Action::Store(number, change) => {
+                    node.is_stopped |= node.stops_at_view && matches!(change, Change::View(..));
+                    if node.is_stopped {
+                        continue;
+                    }
                     let mut batch = Batch::new();
                     change.stage(&mut batch);
                     for (key, value) in batch {

@@ -84,8 +84,12 @@ impl World {
                     }
                 }
                 Change::View(view, rank) => {
-                    process.places.insert(view.epoch, view.members[*rank].id);
+                    let id = view.members[*rank].id;
+                    process.places.insert(view.epoch, id);
+                    self.kept_views.insert((view.instance, id));
                 }
+                // Who makes a group may be killed before it tells of it.
+                Change::Decision(decision, _) if decision.base == 0 => self.truth.decided(decision),
                 Change::Held(..) if forgets => continue,
                 Change::Held(slot, ..) => {
                     if let Some(id) = process.places.get(&slot.epoch) {

@@ -62,6 +62,7 @@ impl World {
                 self.crash(process);
                 if loses_disk {
                     self.disks[node].clear();
+                    self.has_kept_all[node] = false;
                 }
                 if let Some(delay) = restart {
                     self.schedule(delay, Event::Start { node });
@@ -188,6 +189,7 @@ impl World {
         let process = &mut self.processes[index];
         if !process.is_leaving {
             process.is_disk_full = true;
+            self.has_kept_all[node] = false;
             process.participant.lose_disk(self.at);
             self.leaves(index, Some(again));
         }

@@ -51,6 +51,8 @@ pub enum Mistake {
     DropEarly,
     /// See [`Mistake::ALL`].
     CatchUpUnsynced,
+    /// See [`Mistake::ALL`].
+    JoinUnclaimed,
 }
 
 /// Seeds tried before a mistake counts as unnoticed.
@@ -75,6 +77,7 @@ impl Mistake {
         (Self::ReportUnsynced, "a report counts what is not on the disk"),
         (Self::DropEarly, "what does not count leaves the disk before its epoch"),
         (Self::CatchUpUnsynced, "who has joined is taken to have what is not on its disk"),
+        (Self::JoinUnclaimed, "who would join may forget under which name"),
     ];
 
     /// The first seed with which it is noticed, and by which invariant.
@@ -92,6 +95,7 @@ impl Mistake {
             Self::DropTail => Some(OfMember::DropTail),
             Self::DropEarly => Some(OfMember::DropEarly),
             Self::CatchUpUnsynced => Some(OfMember::CatchUpUnsynced),
+            Self::JoinUnclaimed => Some(OfMember::JoinUnclaimed),
             _ => None,
         }
     }

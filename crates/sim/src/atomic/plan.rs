@@ -220,8 +220,28 @@ impl Plan {
                 }
             }
         }
+        self.draw_founding_fault(rng);
         self.faults.retain(|(at, _)| at.0 < until);
         self.faults.sort_by_key(|(at, _)| *at);
+    }
+
+    /// A group that is kept on disks loses power, or who makes it is killed, when it has hardly begun.
+    fn draw_founding_fault(&mut self, rng: &mut Rng) {
+        let Some(after) = self.config.bootstrap_after.filter(|_| self.config.storage != Storage::None) else {
+            return;
+        };
+        if rng.chance(25) {
+            return;
+        }
+        let within = *rng.pick(&[30, 100, 400]) * MILLI;
+        let restart = Duration::from_millis(rng.between(1, 1_500) as i64);
+        let fault = if rng.chance(70) {
+            Fault::PowerLoss { restart }
+        } else {
+            let node = rng.below(self.nodes.len() as u64) as usize;
+            Fault::Crash { node, restart: Some(restart), loses_disk: false }
+        };
+        self.faults.push((Instant(after.0 as u64 + rng.below(within)), fault));
     }
 
     fn draw_fault(&self, rng: &mut Rng, kind: u64) -> Fault {

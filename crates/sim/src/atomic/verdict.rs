@@ -1,8 +1,8 @@
 //! One run: faults, then none, and what must have come of it.
 
 use plainsong_proto::atomic::member::{Member, Phase};
-use plainsong_proto::atomic::view::Voters;
-use plainsong_proto::atomic::{MemberId, Storage};
+use plainsong_proto::atomic::view::{View, Voters};
+use plainsong_proto::atomic::{MemberId, Storage, VoterId};
 use plainsong_proto::time::{Duration, Instant};
 
 use super::Mistake;
@@ -96,7 +96,8 @@ impl World {
             let is_inside = it.epoch().is_none_or(|(own, _)| own == instance) && !it.is_leaving;
             it.voter() == Some(voter) && (is_inside || it.fixed.is_some())
         };
-        let votes = view.voters.iter().filter(|voter| alive().any(|it| is_voter(it, **voter))).count();
+        let has_vote = |voter| alive().any(|it| is_voter(it, voter)) || self.may_find_out(view, voter);
+        let votes = view.voters.iter().filter(|voter| has_vote(**voter)).count();
         let inside = |id: MemberId| {
             let mut members = alive().filter(|it| !it.is_leaving).filter_map(Process::member);
             members.find(|member| member.place() == Some(id))
@@ -107,6 +108,17 @@ impl World {
         let mut there = view.members.iter().filter(|it| it.caught_up).filter_map(|it| inside(it.id));
         let goes_on = there.any(has_all) || view.members.iter().all(|it| inside(it.id).is_some());
         votes * 2 > view.voters.len() && goes_on
+    }
+
+    /// Whether a voter was killed before its view was on its disk: it finds out that it is one when it hears
+    /// of the group.
+    fn may_find_out(&self, view: &View, voter: VoterId) -> bool {
+        let is_it = |id: MemberId| id.voter() == voter && !self.kept_views.contains(&(view.instance, id));
+        let Some(place) = view.members.iter().find(|it| is_it(it.id)) else { return false };
+        let node = usize::from(place.id.prefix.0[0]).saturating_sub(1);
+        let Some(now) = self.of_node[node].map(|it| &self.processes[it]) else { return false };
+        let was_killed = now.prefix != place.id.prefix && !now.is_leaving;
+        was_killed && place.storage != Storage::None && self.has_kept_all[node]
     }
 
     /// Waits until all is well.

@@ -1,7 +1,7 @@
 //! One group in a world of its own: processes, lanes, messages, time.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -139,6 +139,10 @@ pub(super) struct World {
     pub(super) is_real: bool,
     /// What is on the disk of each node.
     pub(super) disks: Vec<Disk>,
+    /// Nothing of that was ever lost.
+    pub(super) has_kept_all: Vec<bool>,
+    /// Of which instances a member has, or had, a view on its disk.
+    pub(super) kept_views: BTreeSet<(u64, MemberId)>,
     /// Processes that ran there, where each is another participant.
     pub(super) generations: Vec<u8>,
 }
@@ -177,6 +181,8 @@ impl World {
             unknown: 0,
             is_real,
             disks: vec![Disk::new(); count],
+            has_kept_all: vec![true; count],
+            kept_views: BTreeSet::new(),
             generations: vec![0; count],
             plan,
         };

@@ -193,8 +193,10 @@ impl<B: Body> Member<B> {
         let number = view.epoch;
         self.epoch = Some(epoch);
         self.behind_since = None;
+        self.take_place(Some(view.members[rank].id));
         self.store_view(is_successor);
         if is_successor {
+            self.be_partial(view.members[rank].storage);
             // It goes on as who it is now with the next epoch.
             self.phase = Phase::Frozen;
             self.report(now);
@@ -293,6 +295,7 @@ impl<B: Body> Member<B> {
         }
         self.is_back |= self.was_member;
         self.id = self.id.next_incarnation();
+        self.forget_claim();
         self.phase = Phase::Joining;
         self.joining = Joining::new(now);
         if let Some(view) = view {
@@ -305,6 +308,7 @@ impl<B: Body> Member<B> {
     pub(super) fn on_report(&mut self, now: Instant, instance: u64, report: &Report) {
         if !self.is_in(instance, report.epoch) {
             self.help_old(instance, report.epoch, report.speaker());
+            self.on_report_of_rival(instance, report);
             return;
         }
         if let Some(current) = &mut self.epoch
@@ -353,7 +357,10 @@ impl<B: Body> Member<B> {
     pub(super) fn on_other_group(&mut self, now: Instant, next: &View) {
         let Some(view) = self.view() else { return };
         if self.config.bootstrap_after.is_some() {
-            self.on_rival(now, next.instance);
+            // Otherwise it waits for rows: that group may be suspended.
+            if next.instance < view.instance && self.place_in(next).is_some() {
+                self.move_to(now, next);
+            }
         } else if next.instance < view.instance && next.epoch > view.epoch {
             self.renounce(now);
         }
@@ -365,6 +372,42 @@ impl<B: Body> Member<B> {
         if self.config.bootstrap_after.is_some() && instance < view.instance {
             self.renounce(now);
         }
+    }
+
+    /// Somebody has stopped in another group. If that is older, and this member may have been named in it
+    /// before its process started again, that group may wait for its vote.
+    fn on_report_of_rival(&mut self, instance: u64, report: &Report) {
+        let is_older = self.view().is_some_and(|view| instance < view.instance);
+        let has_begun = report.epoch > 1 || report.position > 0 || report.holds.iter().any(|it| *it > 0);
+        if self.config.bootstrap_after.is_some() && is_older && has_begun && self.may_be_elsewhere() {
+            let ask = Message::AskView { from: self.id, epoch: 0 };
+            self.actions.push_back(Action::Send(Destination::Member(report.speaker()), ask));
+        }
+    }
+
+    /// There is another group, and this one never began: nothing was agreed in it, since this member has
+    /// vouched for nothing, and there is no majority of its voters.
+    pub(super) fn give_way(&mut self, now: Instant) {
+        let Some(epoch) = &self.epoch else { return };
+        let is_empty = epoch.view.epoch == 1 && self.have == 0 && epoch.vouched().iter().all(|it| *it == 0);
+        let may_give_way = self.config.bootstrap_after.is_some() && self.phase == Phase::Frozen;
+        if may_give_way && self.is_suspended && is_empty {
+            self.renounce(now);
+        }
+    }
+
+    /// Goes into an older group that counts on it. Who it is now it was in no other group than in the one
+    /// that it leaves.
+    fn move_to(&mut self, now: Instant, next: &View) {
+        let id = self.id;
+        self.renounce(now);
+        if self.phase != Phase::Joining {
+            return;
+        }
+        if next.rank_of(id).is_some() {
+            self.id = id;
+        }
+        self.begin(now, next, 0);
     }
 
     /// Leaves the group for another one.
@@ -384,6 +427,7 @@ impl<B: Body> Member<B> {
         self.window.clear();
         self.window_octets = 0;
         self.window_positions.clear();
+        self.take_place(None);
         self.enter(0, 0);
         self.rejoin(now, None);
     }

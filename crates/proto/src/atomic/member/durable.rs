@@ -5,7 +5,8 @@
 //! (`Report::successor`). It never does anything else in the name of who it was. What it reports is true:
 //! what that one vouched for was durable before, and nothing is lost that was. Before it speaks as somebody
 //! it writes down the name (`Change::Claims`), so that it knows itself in a view whatever becomes of its
-//! process.
+//! process: also before it wishes to join, since others may then name it in a view. Who makes a group has its
+//! first view on the disk before it tells anybody. Otherwise a voter could forget a group that waits for it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -26,8 +27,10 @@ pub(super) struct Disk {
     stored: u64,
     /// What begins when the change of this number is durable.
     awaited: VecDeque<(u64, Awaited)>,
-    /// As whom it may have spoken since its view began, once it does so for another.
+    /// As whom it may be in views that it does not know: never who took part in an epoch that it has left.
     claims: Vec<MemberId>,
+    /// As whom it takes part.
+    place: Option<MemberId>,
     /// That it speaks as who it is now is durable.
     is_claimed: bool,
     /// That it has caught up is durable.
@@ -44,7 +47,8 @@ pub(super) struct Disk {
 enum Awaited {
     Held(Slot),
     CaughtUp { epoch: u64 },
-    Claim,
+    Claim(MemberId),
+    Founded { instance: u64 },
 }
 
 impl<B: Body> Member<B> {
@@ -85,6 +89,7 @@ impl<B: Body> Member<B> {
         if let Some(id) = of_view.filter(|id| !member.disk.claims.contains(id)) {
             member.disk.claims.insert(0, id);
         }
+        member.disk.place = of_view;
         if let Some(image) = image.epoch {
             let base = image.view.base_position;
             member.caught_up = member.have >= base;
@@ -117,14 +122,56 @@ impl<B: Body> Member<B> {
 
     /// Writes down as whom it will speak.
     fn claim(&mut self) {
-        self.disk.claims.push(self.id);
-        if self.disk.claims.len() > CLAIMS_KEPT {
-            // Not the one of the view.
-            self.disk.claims.remove(1);
+        #[cfg(feature = "mistakes")]
+        if self.epoch.is_none() && self.mistake == Some(crate::atomic::mistake::Mistake::JoinUnclaimed) {
+            self.disk.is_claimed = true;
+            return;
         }
+        if !self.disk.claims.contains(&self.id) {
+            self.disk.claims.push(self.id);
+        }
+        if self.disk.claims.len() > CLAIMS_KEPT
+            && let Some(oldest) = self.disk.claims.iter().position(|id| Some(*id) != self.disk.place)
+        {
+            self.disk.claims.remove(oldest);
+        }
+        self.store_claims();
+    }
+
+    fn store_claims(&mut self) {
         self.store(Change::Claims(self.disk.claims.clone()));
         self.disk.is_claimed = false;
-        self.await_store(Awaited::Claim);
+        self.await_store(Awaited::Claim(self.id));
+    }
+
+    /// Whether it knows itself when it starts again, whoever names it in a view meanwhile. If not, it will.
+    pub(super) fn has_claimed(&mut self) -> bool {
+        if self.config.storage != Storage::None && self.disk.claims.last() != Some(&self.id) {
+            self.claim();
+        }
+        self.disk.is_claimed || self.config.storage == Storage::None
+    }
+
+    /// Whether it may be in a view that it does not know, beside the group in which it is.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        self.disk.claims.iter().any(|id| *id != self.id && Some(*id) != self.disk.place)
+    }
+
+    /// Who it was in the epoch before it is in no other one: what that held is gone.
+    pub(super) fn take_place(&mut self, place: Option<MemberId>) {
+        let before = std::mem::replace(&mut self.disk.place, place);
+        let known = self.disk.claims.len();
+        self.disk.claims.retain(|id| Some(*id) != before || before == place);
+        if self.disk.claims.len() < known {
+            self.store(Change::Claims(self.disk.claims.clone()));
+        }
+    }
+
+    /// A group that it makes is told to others when its first view is durable.
+    pub(super) fn store_founding(&mut self, view: &View) {
+        let Some(rank) = view.rank_of(self.id) else { return };
+        self.store(Change::View(Box::new(view.clone()), rank));
+        self.await_store(Awaited::Founded { instance: view.instance });
     }
 
     /// Whether the member of its epoch is one that it was before its process started again.
@@ -163,6 +210,16 @@ impl<B: Body> Member<B> {
     /// Whether it may say what it has.
     pub(super) fn may_report(&self) -> bool {
         !self.is_successor() || self.disk.is_claimed
+    }
+
+    /// Who it was in its epoch vouched for what was not durable, or not.
+    pub(super) fn be_partial(&mut self, storage: Storage) {
+        self.disk.is_partial = storage == Storage::Stable;
+    }
+
+    /// It is another incarnation, which is not on the disk.
+    pub(super) const fn forget_claim(&mut self) {
+        self.disk.is_claimed = false;
     }
 
     /// What it reports may be less than it vouched for.
@@ -277,32 +334,29 @@ impl<B: Body> Member<B> {
         let change = Change::View(Box::new(epoch.view.clone()), epoch.rank);
         self.store(change);
         self.store_dropped();
-        if !is_successor {
-            self.drop_claims();
+        if is_successor {
+            self.has_claimed();
         }
         self.await_caught_up();
-    }
-
-    fn drop_claims(&mut self) {
-        if !self.disk.claims.is_empty() {
-            self.disk.claims.clear();
-            self.store(Change::Claims(Vec::new()));
-        }
     }
 
     /// It is in no view any more.
     pub(super) fn store_left(&mut self) {
         self.caught_up = false;
         self.disk.caught_up = false;
+        // Before the disk forgets what that one held.
+        self.take_place(None);
         self.store(Change::Left);
         self.store_dropped();
-        self.drop_claims();
     }
 
     /// It is in another group: what was kept of the one before is void.
     pub(super) fn store_begin(&mut self, discards: bool) {
         self.disk.places.clear();
         self.store(Change::Begin { instance: self.instance, discards });
+        if discards && !self.disk.claims.is_empty() {
+            self.store_claims();
+        }
     }
 
     /// Its group goes on with what it has, and others may have had more.
@@ -344,10 +398,14 @@ impl<B: Body> Member<B> {
                         self.is_dirty = true;
                     }
                 }
-                Awaited::Claim => {
-                    self.disk.is_claimed = true;
-                    self.repeat_due = Some(now);
+                Awaited::Claim(id) => {
+                    if id == self.id {
+                        self.disk.is_claimed = true;
+                        self.repeat_due = Some(now);
+                        self.joining.wake(now);
+                    }
                 }
+                Awaited::Founded { instance } => self.tell_of_group(now, instance),
             }
         }
         if self.phase == Phase::Frozen && self.repeat_due.is_some_and(|due| due <= now) {

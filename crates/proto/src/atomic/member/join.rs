@@ -29,6 +29,8 @@ pub(super) struct Joining {
     donor: usize,
     /// Somebody has told what there is.
     is_fed: bool,
+    /// The beginning of a group that nobody knows of yet.
+    founding: Option<Arc<Decision>>,
 }
 
 impl Joining {
@@ -42,6 +44,7 @@ impl Joining {
             fetch_due: now,
             donor: 0,
             is_fed: false,
+            founding: None,
         }
     }
 
@@ -53,6 +56,11 @@ impl Joining {
     pub(super) const fn hurry(&mut self, now: Instant) {
         self.due = now;
         self.fetch_due = now;
+    }
+
+    /// It says at once what it wishes.
+    pub(super) const fn wake(&mut self, now: Instant) {
+        self.due = now;
     }
 
     /// Whether something is to be asked for again; if so, it is for a while.
@@ -122,6 +130,14 @@ impl<B: Body> Member<B> {
             self.enter(instance, lineage);
             self.tick_fetch(now);
         }
+        if self.was_member && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
+            self.is_suspended = true;
+            self.actions.push_back(Action::Status(Status::Suspended));
+        }
+        // Once others hear that it would join they may name it in a view.
+        if !self.has_claimed() {
+            return;
+        }
         let join = Join {
             from: self.id,
             ready: self.is_ready(now),
@@ -133,10 +149,6 @@ impl<B: Body> Member<B> {
         };
         self.actions.push_back(Action::Send(Destination::Group, Message::Join(join)));
         self.bootstrap(now);
-        if self.was_member && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
-            self.is_suspended = true;
-            self.actions.push_back(Action::Status(Status::Suspended));
-        }
     }
 
     /// Who was a member makes no other group: the one that it was in may go on where it is not heard.
@@ -185,6 +197,7 @@ impl<B: Body> Member<B> {
         let is_first = joining.others.iter().all(|(other, (_, founds, _))| self.id < *other || !founds);
         if joining.view.is_some()
             || !joining.heard.is_empty()
+            || joining.founding.is_some()
             || !is_first
             || now.since(joining.since) < bootstrap_after
         {
@@ -198,6 +211,21 @@ impl<B: Body> Member<B> {
         let instance = std::mem::replace(&mut self.config.instance, next_instance);
         let decision = Decision::first(instance, ids, &Voters::Members);
         let decision = Arc::new(decision);
+        self.joining.founding = Some(Arc::clone(&decision));
+        if !self.has_disk() {
+            self.tell_of_group(now, instance);
+            return;
+        }
+        self.enter(instance, 0);
+        self.remember(&decision);
+        self.store_founding(&decision.next);
+    }
+
+    /// The group that it makes begins, unless it has joined another one meanwhile.
+    pub(super) fn tell_of_group(&mut self, now: Instant, instance: u64) {
+        let founding = self.joining.founding.take_if(|it| it.next.instance == instance);
+        let is_alone = self.joining.view.is_none() && self.joining.heard.is_empty();
+        let Some(decision) = founding.filter(|_| self.phase == Phase::Joining && is_alone) else { return };
         self.actions.push_back(Action::Send(Destination::Group, Message::NewView(Arc::clone(&decision))));
         self.learn_joining(now, &decision);
     }
@@ -208,7 +236,7 @@ impl<B: Body> Member<B> {
         if is_known {
             return;
         }
-        if next.rank_of(self.id).is_some() {
+        if self.place_in(next).is_some() {
             self.enter(next.instance, next.lineage);
             self.remember(decision);
             self.begin(now, next, 0);
@@ -220,7 +248,7 @@ impl<B: Body> Member<B> {
     pub(super) fn on_current(&mut self, now: Instant, view: Arc<View>) {
         match self.phase {
             Phase::Joining => {
-                if view.rank_of(self.id).is_some() {
+                if self.place_in(&view).is_some() {
                     self.begin(now, &view, 0);
                 } else {
                     self.joining.know(now, &view);

@@ -464,6 +464,7 @@ impl<B: Body> Member<B> {
         let Some(epoch) = &mut self.epoch else { return };
         if row.instance != epoch.view.instance {
             self.on_rival(now, row.instance);
+            self.give_way(now);
             return;
         }
         if row.epoch > epoch.view.epoch {
