@@ -4,8 +4,9 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use common::{Program, domain, plainsong};
+use common::{PATIENCE, Program, domain, plainsong};
 
 fn name(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -48,6 +49,16 @@ fn two_members_go_on_with_a_witness_when_one_is_killed() {
     assert_eq!(witness.line_with("votes on"), "votes on Square");
     subscriber.line_with("Square");
     subscriber.line_with("BLUE");
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let status = plainsong(&["atomic", "status", "Square", "-d", &domain]).output().unwrap();
+        let shown = String::from_utf8(status.stdout).unwrap();
+        if status.status.success() && shown.contains("voter c, which is no member, is heard") {
+            assert!(shown.contains(" voter a active") && shown.contains(" voter b active"), "{shown}");
+            break;
+        }
+        assert!(Instant::now() < end, "{shown}");
+    }
     drop(subscriber);
     // Its window is full before it has written so much, unless it goes on alone.
     while publisher.lines.try_recv().is_ok() {}

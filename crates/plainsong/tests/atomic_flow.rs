@@ -4,10 +4,10 @@
 mod common;
 
 use common::{Blob, PATIENCE, Point, fresh_domain, participant, reader, until, writer};
-use plainsong::Error;
 use plainsong::atomic::{AtomicGroup, MemberPhase};
 use plainsong::prelude::*;
 use plainsong::qos::{HistoryKind, ResourceLimits};
+use plainsong::{Error, WaitedFor};
 
 /// Samples of a member at most that not everybody has delivered.
 const WINDOW: usize = 1_024;
@@ -49,6 +49,14 @@ fn fill(writer: &DataWriter<Point>, begin: usize) -> usize {
     panic!("writing never waits");
 }
 
+/// What a write is told that finds no room.
+fn refusal(writer: &DataWriter<Point>) -> String {
+    let patience = WriteOptions::new().max_blocking_time(Duration::from_millis(20));
+    let refused = writer.write_with(&point(0), &patience).unwrap_err();
+    assert!(matches!(refused, Error::Timeout { waited_for: WaitedFor::Room, .. }), "{refused}");
+    refused.to_string()
+}
+
 fn take(reader: &DataReader<Point>, got: &mut Vec<usize>) {
     got.extend(reader.take().unwrap().into_iter().filter_map(|it| it.data).map(|data| data.x as usize));
 }
@@ -84,6 +92,10 @@ fn a_full_reader_makes_writers_wait_and_gets_all_in_order_once_it_takes() {
     assert!(there.waiting as u64 + 10 >= there.position - 1, "{there}: a barrier, and what the reader has");
     assert!(here.in_window <= WINDOW && !far_member(here.clone()).unwrap().is_suspected, "{here}");
     assert!(here.to_string().contains(", takes nothing"), "{here}");
+    let told = refusal(&writer);
+    let who = format!("\"test\", process {} ", std::process::id());
+    assert!(told.contains(&who) && told.contains("is behind by "), "{told}");
+    assert!(told.contains("its readers are full and have to take samples"), "{told}");
     let mut got = Vec::new();
     take(&full, &mut got);
     assert_eq!(got.len(), 10);
@@ -110,6 +122,8 @@ fn a_full_reader_beside_the_writer_makes_it_wait_too() {
     are_members(&[&alone]);
     let written = fill(&writer, 0);
     assert!((WINDOW..=WINDOW + 11).contains(&written), "{written}");
+    let told = refusal(&writer);
+    assert!(told.contains("a reader of this participant is full"), "{told}");
     take_all(&full, written);
     writer.write(&point(0)).unwrap();
     writer.wait_for_acknowledgments(PATIENCE).unwrap();

@@ -7,6 +7,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 use std::thread::{self, Thread};
@@ -85,6 +86,39 @@ fn a_task_that_writes_at_once_is_woken_when_it_is_a_member() {
         assert!(std::time::Instant::now() < end, "nobody woke it");
     }
     writer.wait_for_acknowledgments(PATIENCE).unwrap();
+}
+
+/// Writes when something comes, and says what became of it.
+struct Echo {
+    writer: DataWriter<Point>,
+    result: Mutex<Sender<plainsong::Result<()>>>,
+}
+
+impl DataReaderListener for Echo {
+    fn on_data_available(&self, _: &AnyDataReader) {
+        let written = self.writer.write(&point(1));
+        let result = written.and_then(|()| self.writer.wait_for_acknowledgments(PATIENCE));
+        self.result.lock().unwrap().send(result).unwrap();
+    }
+}
+
+#[test]
+fn a_listener_may_write_before_its_participant_is_a_member() {
+    let domain = fresh_domain();
+    let (near, far) = (participant(domain), participant(domain));
+    let trigger: DataWriter<Point> = writer(&near, "Trigger", QosSet::writer());
+    let triggered: DataReader<Point> = reader(&far, "Trigger", QosSet::reader().reliable());
+    until("they match", || !trigger.matched_subscriptions().unwrap().is_empty());
+    let all: DataReader<Point> = reader(&near, "Plan", atomic(QosSet::reader()));
+    all.sync(PATIENCE).unwrap();
+    let (result, results) = channel();
+    // The thread that calls the listener is the one by which the group of its writer is heard.
+    let writer = writer(&far, "Plan", atomic(QosSet::writer()));
+    let echo = Arc::new(Echo { writer, result: Mutex::new(result) });
+    triggered.set_listener(Some(echo), StatusMask::NONE.with(StatusKind::DataAvailable));
+    trigger.write(&point(0)).unwrap();
+    results.recv_timeout(PATIENCE).unwrap().unwrap();
+    assert_eq!(all.wait_take(PATIENCE).unwrap().len(), 1);
 }
 
 /// A directory for the states of a test, which goes with this.

@@ -6,10 +6,11 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use common::{PATIENCE, Point, fresh_domain, loopback, participant_with, reader, until, writer};
 use plainsong::Error;
-use plainsong::atomic::{AtomicGroup, StoreError};
+use plainsong::atomic::{AtomicEvent, AtomicGroup, StoreError};
 use plainsong::prelude::*;
 use plainsong::qos::HistoryKind;
 use plainsong::witness::{Witness, WitnessEvent};
@@ -112,6 +113,11 @@ fn who_has_other_voters_is_of_another_group_and_both_are_told_why() {
     let (states, domain) = (States::new("other"), fresh_domain());
     let one = Member::new(domain, config(&["a"], Some("a"), &states.of("a")));
     let other = Member::new(domain, config(&["b"], Some("b"), &states.of("b")));
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let events = Arc::clone(&heard);
+    other
+        .participant
+        .on_atomic_event(move |topic, event| events.lock().unwrap().push((topic.to_owned(), event)));
     let auto = Member::new(domain, config(&[], None, &states.of("none")));
     for (member, others) in [(&one, ["", "b"]), (&other, ["", "a"]), (&auto, ["a", "b"])] {
         let mut told = Vec::new();
@@ -124,7 +130,12 @@ fn who_has_other_voters_is_of_another_group_and_both_are_told_why() {
         member.write(1);
     }
     let shown = one.group().to_string();
-    assert!(shown.contains("its voters are others: b"), "{shown}");
+    assert!(shown.contains("its voters are others: b; set PLAINSONG_VOTERS alike"), "{shown}");
+    until("there is an event", || {
+        heard.lock().unwrap().contains(&("Plan".to_owned(), AtomicEvent::Stranger))
+    });
+    let topic = auto.participant.create_topic::<Point>("Plan", QosSet::default()).unwrap();
+    until("the topic is inconsistent", || topic.inconsistent_topic_status().total_count == 2);
 }
 
 #[test]

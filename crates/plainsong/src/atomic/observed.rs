@@ -115,6 +115,17 @@ impl fmt::Display for ObservedGroup {
                 write!(f, ", behind by {}", self.position.saturating_sub(position))?;
             }
         }
+        let is_member =
+            |voter: &AtomicVoter| self.members.iter().any(|it| it.voter.as_ref() == Some(&voter.name));
+        let named = self.voters.iter().filter(|_| !self.voter_names.is_empty());
+        for voter in named.filter(|it| !is_member(it)) {
+            let state = match voter.participant {
+                None => " is not heard",
+                Some(_) if voter.is_heard => ", which is no member, is heard",
+                Some(_) => ", which is no member, is not heard",
+            };
+            write!(f, "\n  voter {}{state}", voter.name)?;
+        }
         for participant in &self.joining {
             write!(f, "\n  {participant} asks to join")?;
         }

@@ -39,7 +39,7 @@ use crate::base::locks::lock;
 use crate::error::{Error, Result, WaitedFor};
 use crate::runtime::deadline::Deadline;
 use crate::runtime::notify::Notify;
-use crate::runtime::{ParticipantSlot, Rank, ReaderSlot, dispatch};
+use crate::runtime::{ParticipantSlot, Rank, ReaderSlot, dispatch, receive};
 
 /// Events that wait to be told.
 const EVENTS_MAX: usize = 64;
@@ -466,12 +466,18 @@ impl GroupSlot {
             }
             self.check_disk()?;
             check()?;
-            if !self.progress.wait(epoch, deadline) {
+            if !self.await_progress(epoch, deadline) {
                 let why = if barrier.is_some() { NotWritten::Full } else { NotWritten::Changing };
                 let what = format!("synchronising {} ({})", describe(), self.explain(why));
                 return Err(Error::Timeout { waited_for: WaitedFor::Group, what, timeout });
             }
         }
+    }
+
+    /// Sleeps until something moves on since the epoch was `seen`; false when `deadline` passed first. A
+    /// thread of the domain, which may have called a listener that waits, goes on with what it is for.
+    pub(crate) fn await_progress(&self, seen: u32, deadline: Option<Instant>) -> bool {
+        receive::sleep(&self.progress, seen, deadline)
     }
 
     /// Whether its entries go to others of this host by memory that they share.
@@ -521,12 +527,12 @@ impl GroupSlot {
                 let _rank = Rank::Group.hold();
                 lock(&self.state).group.member().is_none_or(|member| member.phase() == Phase::Gone)
             };
-            if is_gone || !self.progress.wait(epoch, deadline) {
+            if is_gone || !self.await_progress(epoch, deadline) {
                 break;
             }
         }
         let lingers = clock::deadline(self.linger);
-        while !self.is_witness && self.progress.wait(self.progress.epoch(), lingers) {}
+        while !self.is_witness && self.await_progress(self.progress.epoch(), lingers) {}
         let committer = {
             let _rank = Rank::Group.hold();
             let mut state = lock(&self.state);

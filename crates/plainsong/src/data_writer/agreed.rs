@@ -70,7 +70,7 @@ impl WriterInner {
                 timeout = timeout.max(group.settle_within);
             }
             let begin = *begin.get_or_insert_with(clock::mono);
-            if !group.progress.wait(epoch, begin.after(timeout)) {
+            if !group.await_progress(epoch, begin.after(timeout)) {
                 return Err(self.group_timeout(group, refused, timeout));
             }
             self.core.check_enabled(|| self.describe())?;
@@ -132,7 +132,7 @@ impl WriterInner {
             }
             group.check_disk()?;
             self.core.check_enabled(|| self.describe())?;
-            if !group.progress.wait(epoch, deadline) {
+            if !group.await_progress(epoch, deadline) {
                 let what = format!(
                     "waiting for what {} has written to be delivered ({})",
                     self.describe(),
