@@ -240,6 +240,12 @@ impl<B: Body> Group<B> {
 
     fn tell_coordinator(&mut self, now: Instant, message: &Message<B>) {
         let Some(coordinator) = &mut self.coordinator else { return };
+        // Voters that agree on who leads them before the members stop decide at once when they have.
+        if let (Message::Join(join), Some(vote)) = (message, &mut self.vote)
+            && join.ready
+        {
+            vote.decider.wake(now);
+        }
         if let Message::Report { report, .. } = message
             && coordinator.view().is_none_or(|view| view.epoch < report.epoch)
             && let Some(vote) = &mut self.vote

@@ -1,6 +1,7 @@
 //! Groups of participants with their votes, over a network in virtual time that loses nothing.
 
 mod founding;
+mod pause;
 mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};
