@@ -74,13 +74,15 @@ impl Drop for Cell {
     }
 }
 
-const ADAPTERS: [&str; 11] = [
+const ADAPTERS: [&str; 13] = [
     "plainsong",
     "plainsong-busy",
     "plainsong-woken",
     "plainsong-udp",
     "plainsong-loan",
     "plainsong-small-buffers",
+    "plainsong-atomic",
+    "plainsong-atomic-udp",
     "udp",
     "udp-busy",
     "unix",

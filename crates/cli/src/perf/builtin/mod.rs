@@ -31,6 +31,10 @@ pub(crate) enum Name {
     PlainsongLoan,
     /// This product with socket buffers as Linux gives them to anyone, also when it runs as root.
     PlainsongSmallBuffers,
+    /// This product, all of whose topics have CONSISTENCY ATOMIC.
+    PlainsongAtomic,
+    /// The same without shared memory.
+    PlainsongAtomicUdp,
     /// UDP sockets that block.
     Udp,
     /// UDP sockets that are looked at all the time.
@@ -67,6 +71,8 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Name::PlainsongUdp => Box::new(plainsong::Product(Setting::Udp)),
         Name::PlainsongLoan => Box::new(plainsong::Product(Setting::Loan)),
         Name::PlainsongSmallBuffers => Box::new(plainsong::Product(Setting::SmallBuffers)),
+        Name::PlainsongAtomic => Box::new(plainsong::Product(Setting::Atomic)),
+        Name::PlainsongAtomicUdp => Box::new(plainsong::Product(Setting::AtomicUdp)),
         Name::Udp => Box::new(datagram::Floor::new(datagram::Kind::Udp)),
         Name::UdpBusy => Box::new(datagram::Floor::new(datagram::Kind::UdpBusy)),
         Name::Unix => Box::new(datagram::Floor::new(datagram::Kind::Unix)),

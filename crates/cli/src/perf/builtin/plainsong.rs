@@ -80,6 +80,10 @@ pub(super) enum Setting {
     Udp,
     /// It makes samples in memory that its writers lend.
     Loan,
+    /// All its topics have CONSISTENCY ATOMIC.
+    Atomic,
+    /// All its topics have CONSISTENCY ATOMIC, and it uses no shared memory.
+    AtomicUdp,
     /// It uses no shared memory, and its sockets hold what those of every program do.
     SmallBuffers,
 }
@@ -101,6 +105,8 @@ impl Adapter for Product {
                 Setting::Woken => "Plainsong, woken",
                 Setting::Udp => "Plainsong, UDP",
                 Setting::Loan => "Plainsong, loans",
+                Setting::Atomic => "Plainsong, ATOMIC",
+                Setting::AtomicUdp => "Plainsong, ATOMIC, UDP",
                 Setting::SmallBuffers => "Plainsong, small buffers",
             }
             .to_owned(),
@@ -142,8 +148,8 @@ impl Joined {
         }
         config.peers.extend(other_hosts(&self.spec).into_iter().map(|host| Peer { host, port: None }));
         match self.setting {
-            Setting::Usual | Setting::Loan => {}
-            Setting::Udp => config.shared_memory = Use::Off,
+            Setting::Usual | Setting::Loan | Setting::Atomic => {}
+            Setting::Udp | Setting::AtomicUdp => config.shared_memory = Use::Off,
             Setting::BusyPoll => {
                 config.busy_poll = true;
                 // A thread for each family would never sleep: more than two cores have to give.
@@ -167,11 +173,10 @@ impl Joined {
 
     fn make_writer<T: Measured>(&mut self, endpoint: &EndpointSpec) -> Result<Box<dyn Writer>, Failure> {
         let participant = self.participant(endpoint)?;
+        let base = self.setting.consistent(QosSet::writer());
         let make = || {
             let topic = participant.create_topic::<T>(&endpoint.topic, QosSet::default())?;
-            participant
-                .create_publisher(QosSet::default())?
-                .create_writer(&topic, qos(endpoint, QosSet::writer()))
+            participant.create_publisher(QosSet::default())?.create_writer(&topic, qos(endpoint, base))
         };
         let made = (self.setting == Setting::Loan).then(HashSet::new);
         Ok(Box::new(Writing { writer: make().map_err(failed)?, made }))
@@ -183,10 +188,11 @@ impl Joined {
         sink: Sink,
     ) -> Result<Box<dyn Reader>, Failure> {
         let participant = self.participant(endpoint)?;
+        let base = self.setting.consistent(QosSet::reader());
         let make = || {
             let topic = participant.create_topic::<T>(&endpoint.topic, QosSet::default())?;
             let subscriber = participant.create_subscriber(QosSet::default())?;
-            let qos = qos(endpoint, QosSet::reader());
+            let qos = qos(endpoint, base);
             let Some(below) = endpoint.filter_instances_below else {
                 return subscriber.create_reader(&topic, qos);
             };
@@ -205,6 +211,16 @@ impl Joined {
         let waiting = WaitSet::new();
         waiting.attach(reader.read_condition(&ReadOptions::new()));
         Ok(Box::new(Reading { reader, taking, waiting, triggered: Vec::new(), query: None }))
+    }
+}
+
+impl Setting {
+    const fn is_atomic(self) -> bool {
+        matches!(self, Self::Atomic | Self::AtomicUdp)
+    }
+
+    fn consistent(self, base: QosSet) -> QosSet {
+        if self.is_atomic() { base.consistency(ConsistencyKind::Atomic) } else { base }
     }
 }
 
