@@ -88,12 +88,14 @@ impl Channel {
         qos: QosSet,
         history: History,
     ) -> Self {
-        let guid = prefix.entity(EntityId::with_kind(next_key(), WRITER));
+        // With one key they are not matched with one another.
+        let key = next_key();
+        let guid = prefix.entity(EntityId::with_kind(key, WRITER));
         let (content_filter, group) = (None, None);
         let writer =
             Writer::new(WriterConfig { guid, keyed: false, qos: qos.clone(), limits, content_filter, group });
         let qos = QosSet { history, ..qos };
-        let guid = prefix.entity(EntityId::with_kind(next_key(), READER));
+        let guid = prefix.entity(EntityId::with_kind(key, READER));
         let key = KeyFunction::new(|_, _| Ok(NO_KEY));
         let reader = Reader::new(ReaderConfig { guid, keyed: false, qos, limits: reader_limits, key });
         Self { writer: WriterSlot::new(writer), reader: ReaderSlot::new(reader), type_name }
@@ -151,7 +153,7 @@ pub(super) fn send_entry(
     writer: &mut Writer,
     pool: &PayloadPool,
     now: Now,
-    (nonce, header): (u64, EntryHeader),
+    (nonce, header, is_awaited): (u64, EntryHeader, bool),
     entry: &Entry,
     out: &mut Outbox,
 ) -> Result<SequenceNumber, WriteError> {
@@ -159,7 +161,7 @@ pub(super) fn send_entry(
         writer.write_from(now, ChangeKind::Alive, NO_KEY, payload, entry.timestamp, out)
     };
     let is_apart = entry.payload.len() > COPIED_BYTES_MAX;
-    let head = Head::encode(nonce, header, entry, is_apart);
+    let head = Head::encode(nonce, header, entry, (is_apart, is_awaited));
     if is_apart {
         send(NewPayload::Octets(&head))?;
         return send(NewPayload::Payload(&mut entry.payload.clone()));

@@ -68,19 +68,11 @@ impl Attached {
             && (self.mismatched.is_empty() || !self.mismatched.contains(&entry.writer))
     }
 
-    /// Whether it found room.
-    pub(super) fn give(
-        &mut self,
-        slot: &ParticipantSlot,
-        now: Now,
-        change: AgreedChange,
-        out: &mut Outbox,
-    ) -> bool {
-        self.backlog.push_back(change);
-        self.offer_backlog(slot, now, out)
-    }
-
+    /// Whether all that waits found room.
     pub(super) fn offer_backlog(&mut self, slot: &ParticipantSlot, now: Now, out: &mut Outbox) -> bool {
+        if self.backlog.is_empty() {
+            return true;
+        }
         let backlog = &mut self.backlog;
         self.slot.run(slot.shared(), now, out, |reader, now, out| {
             while let Some(change) = backlog.front_mut() {
@@ -97,6 +89,9 @@ impl Attached {
 impl Writing {
     /// Gives what is delivered to readers with EVENTUAL consistency; whether all found room.
     pub(super) fn publish(&mut self, slot: &ParticipantSlot, now: Now, out: &mut Outbox) -> bool {
+        if self.backlog.is_empty() {
+            return true;
+        }
         let backlog = &mut self.backlog;
         self.slot.run(slot.shared(), now, out, |writer, now, out| {
             while let Some((entry, key)) = backlog.front_mut() {

@@ -92,6 +92,14 @@ struct State {
     samples: CachedSamples,
     /// When participants were heard last, where voters have names.
     voices: BTreeMap<GuidPrefix, Instant>,
+    /// Somebody of this participant waits for the delivery of what it writes.
+    is_awaited: bool,
+    /// What came of others since it last told them what it has: entries and their octets.
+    untold: (usize, usize),
+    /// Something is delivered that nobody was offered yet.
+    has_delivered: bool,
+    /// It has left, and who waits for that was told.
+    is_gone: bool,
     counts: AtomicCounts,
     dropped: Dropped,
     /// Where the first epoch of this participant began.
@@ -183,6 +191,10 @@ impl GroupSlot {
                 sent: VecDeque::new(),
                 samples: CachedSamples::new(),
                 voices: BTreeMap::new(),
+                is_awaited: false,
+                untold: (0, 0),
+                has_delivered: false,
+                is_gone: false,
                 counts: AtomicCounts::default(),
                 dropped: Dropped::default(),
                 first_base: None,
@@ -227,6 +239,8 @@ impl GroupSlot {
             let mut state = lock(&self.state);
             let result = f(&mut state, now, out);
             self.carry_out(&mut state, now, out);
+            let is_gone = state.group.member().is_none_or(|member| member.phase() == Phase::Gone);
+            state.moved |= std::mem::replace(&mut state.is_gone, is_gone) != is_gone;
             let due = state.group.next_deadline().filter(|_| !state.is_ended);
             self.deadline.set(&self.slot.shared().timer, self.guid, due);
             let moved = std::mem::take(&mut state.moved);
@@ -245,9 +259,11 @@ impl GroupSlot {
     pub(crate) fn receive(&self) {
         dispatch::with_outbox(|out| {
             self.run(out, |state, now, out| {
-                self.take_entries(state, now, out);
-                self.take_messages(state, now, out);
-                state.group.flush(now.mono);
+                let is_awaited = self.take_entries(state, now, out) | self.take_messages(state, now, out);
+                if is_awaited || state.is_row_due() {
+                    state.untold = (0, 0);
+                    state.group.flush(now.mono);
+                }
             });
             self.slot.report(out);
         });
@@ -264,6 +280,13 @@ impl GroupSlot {
 
     fn carry_out(&self, state: &mut State, now: Now, out: &mut Outbox) {
         while let Some(action) = state.group.poll() {
+            let is_of_lanes = matches!(
+                action,
+                Action::Deliver(_) | Action::SendEntry(..) | Action::Release(_) | Action::Store(..)
+            );
+            if !is_of_lanes {
+                self.offer_delivered(state, now, out);
+            }
             let shared = self.slot.shared();
             match action {
                 Action::Send(to, message) => {
@@ -276,15 +299,17 @@ impl GroupSlot {
                 }
                 Action::SendEntry(header, entry) => {
                     let nonce = state.group.member().map_or(0, |member| member.id().nonce);
+                    let is_awaited = state.is_awaited || entry.kind == EntryKind::Barrier;
+                    let header = (nonce, header, is_awaited);
                     let sent = self.lane.writer.run(shared, now, out, |writer, now, out| {
-                        lane::send_entry(writer, &self.pool, now, (nonce, header), &entry, out)
+                        lane::send_entry(writer, &self.pool, now, header, &entry, out)
                     });
                     match sent {
                         Ok(number) => state.sent.push_back(number),
                         Err(_) => state.dropped.count(AtomicDrop::Unsent),
                     }
                 }
-                Action::Deliver(delivered) => self.deliver(state, now, delivered, out),
+                Action::Deliver(delivered) => self.deliver(state, delivered),
                 Action::Release(count) => {
                     let count = (count as usize).min(state.sent.len());
                     if let Some(last) = state.sent.drain(..count).next_back() {
@@ -294,11 +319,7 @@ impl GroupSlot {
                     }
                     state.moved = true;
                 }
-                Action::Settled(count) => {
-                    if !state.settle(&self.slot, now, count, out) {
-                        self.wait_for_room(state, now, out);
-                    }
-                }
+                Action::Settled(count) => state.settle(count),
                 Action::Unknown(count) => state.give_up(count),
                 Action::Missed(count) => self.lose(state, now, count, out),
                 Action::Store(number, change) => {
@@ -310,6 +331,7 @@ impl GroupSlot {
                 Action::Status(status) => self.note(state, status),
             }
         }
+        self.offer_delivered(state, now, out);
     }
 
     fn note(&self, state: &mut State, status: Status) {
@@ -349,8 +371,12 @@ impl GroupSlot {
         change: &mut Change<'_>,
     ) -> std::result::Result<SequenceNumber, NotWritten> {
         dispatch::with_outbox(|out| {
-            let written = self.run(out, |state, now, _| {
+            let written = self.run(out, |state, now, out| {
                 let written = self.accept(state, now, writer, change);
+                if written == Err(NotWritten::Full) {
+                    // Room is made by who has what waits here for more.
+                    self.lane.writer.run(self.slot.shared(), now, out, Writer::flush);
+                }
                 if written.is_err() && !change.waits {
                     self.has_refused.store(true, Ordering::SeqCst);
                 }
@@ -377,13 +403,18 @@ impl GroupSlot {
         }
         let (kind, key) = (change.kind, change.key);
         let bytes = change.payload.view().len();
-        let (kind, timestamp) = writing
+        let (kind, timestamp, has_others) = writing
             .slot
             .edit(|writer| {
                 let timestamp = change.timestamp.unwrap_or_else(|| writer.source_timestamp(now, key));
-                Ok((writer.prepare(now, kind, key, bytes, timestamp)?, timestamp))
+                Ok((
+                    writer.prepare(now, kind, key, bytes, timestamp)?,
+                    timestamp,
+                    writer.has_eventual_readers(),
+                ))
             })
             .map_err(NotWritten::Refused)?;
+        state.is_awaited = has_others || !state.readers.is_empty();
         let payload = match &change.payload {
             NewPayload::Octets(octets) => self.pool.copy(octets),
             NewPayload::Payload(payload) => Payload::clone(payload),
@@ -480,6 +511,17 @@ impl GroupSlot {
         receive::sleep(&self.progress, seen, deadline)
     }
 
+    /// Somebody waits for the delivery of what was written here: others are to say at once that they have it.
+    pub(crate) fn hasten(&self) {
+        dispatch::with_outbox(|out| {
+            self.run(out, |state, now, out| {
+                self.lane.writer.run(self.slot.shared(), now, out, Writer::flush);
+                state.group.hasten(now.mono);
+            });
+            self.slot.report(out);
+        });
+    }
+
     /// Whether its entries go to others of this host by memory that they share.
     pub(crate) fn shares_memory(&self) -> bool {
         self.lane.writer.look(Writer::shares_memory)
@@ -517,9 +559,15 @@ impl GroupSlot {
     /// Leaves the group, and waits a moment for the others to go on.
     pub(crate) fn leave(&self) {
         let deadline = clock::deadline(self.leave_within);
-        dispatch::with_outbox(|out| {
-            self.run(out, |state, now, _| state.group.leave(now.mono));
+        let is_alone = dispatch::with_outbox(|out| {
+            let is_alone = self.run(out, |state, now, _| {
+                let view = state.group.member().and_then(member::Member::view);
+                let is_alone = view.is_none_or(|view| view.members.len() == 1);
+                state.group.leave(now.mono);
+                is_alone
+            });
             self.slot.report(out);
+            is_alone
         });
         loop {
             let epoch = self.progress.epoch();
@@ -532,7 +580,7 @@ impl GroupSlot {
             }
         }
         let lingers = clock::deadline(self.linger);
-        while !self.is_witness && self.await_progress(self.progress.epoch(), lingers) {}
+        while !self.is_witness && !is_alone && self.await_progress(self.progress.epoch(), lingers) {}
         let committer = {
             let _rank = Rank::Group.hold();
             let mut state = lock(&self.state);
@@ -630,39 +678,40 @@ impl State {
         }
     }
 
+    /// Whether others wait for what this member has: they deliver by it, or have sent a good part of what they
+    /// may. Of two members the other one has delivered what it sent without it, and hears of it in time.
+    fn is_row_due(&self) -> bool {
+        let bounds = GroupLimits::default();
+        let (entries, octets) = self.untold;
+        let members = self.group.member().and_then(member::Member::view).map_or(0, |view| view.members.len());
+        members != 2 || entries * 4 >= bounds.window_entries || octets * 4 >= bounds.window_bytes
+    }
+
     fn is_unused(&self) -> bool {
         self.readers.is_empty() && self.writers.is_empty()
     }
 
-    /// A change of this participant is delivered: readers with EVENTUAL consistency get it now. Whether there
-    /// was room.
-    fn resolve(&mut self, slot: &ParticipantSlot, now: Now, entry: &Entry, out: &mut Outbox) -> bool {
+    /// A change of this participant is delivered: readers with EVENTUAL consistency get it now.
+    fn resolve(&mut self, entry: &Entry) {
         let is_it = |(other, _): &(Entry, Key)| (other.writer, other.number) == (entry.writer, entry.number);
-        let position = self.unresolved.iter().position(is_it);
         // What comes of the history was resolved in an earlier incarnation.
-        position
-            .and_then(|position| self.unresolved.remove(position))
-            .is_none_or(|(entry, key)| self.publish(slot, now, entry, key, out))
+        if let Some(position) = self.unresolved.iter().position(is_it)
+            && let Some((entry, key)) = self.unresolved.remove(position)
+        {
+            self.publish(entry, key);
+        }
     }
 
-    /// It is agreed: readers with EVENTUAL consistency get it. Whether there was room.
-    fn publish(
-        &mut self,
-        slot: &ParticipantSlot,
-        now: Now,
-        entry: Entry,
-        key: Key,
-        out: &mut Outbox,
-    ) -> bool {
+    /// It is agreed: readers with EVENTUAL consistency are offered it.
+    fn publish(&mut self, entry: Entry, key: Key) {
         let id = entry.writer.entity;
         self.note_resolved(id, entry.number);
         if entry.kind != EntryKind::Barrier
             && let Some(writing) = self.writers.get_mut(&id)
         {
             writing.backlog.push_back((entry, key));
-            return writing.publish(slot, now, out);
+            self.has_delivered = true;
         }
-        true
     }
 
     fn note_resolved(&mut self, id: EntityId, number: SequenceNumber) {
@@ -674,18 +723,16 @@ impl State {
         }
     }
 
-    /// The first changes that are not resolved are, elsewhere. Whether there was room for all.
-    fn settle(&mut self, slot: &ParticipantSlot, now: Now, count: u64, out: &mut Outbox) -> bool {
-        let mut has_room = true;
+    /// The first changes that are not resolved are, elsewhere.
+    fn settle(&mut self, count: u64) {
         for _ in 0..count {
             let Some((entry, key)) = self.unresolved.pop_front() else { break };
             if entry.kind == EntryKind::Barrier {
                 self.lose_barrier(entry.number);
             } else {
-                has_room &= self.publish(slot, now, entry, key, out);
+                self.publish(entry, key);
             }
         }
-        has_room
     }
 
     /// It is not known whether the first changes that are not resolved are.

@@ -125,12 +125,16 @@ impl WriterInner {
         timeout: Duration,
         is_done: impl Fn(&GroupSlot) -> bool,
     ) -> Result<()> {
+        let mut is_told = false;
         loop {
             let epoch = group.progress.epoch();
             if is_done(group) {
                 return Ok(());
             }
             group.check_disk()?;
+            if !std::mem::replace(&mut is_told, true) {
+                group.hasten();
+            }
             self.core.check_enabled(|| self.describe())?;
             if !group.await_progress(epoch, deadline) {
                 let what = format!(

@@ -208,6 +208,7 @@ impl Coordinator {
                 known.hears = report.hears;
                 known.accuses.0 |= report.accuses.0;
                 known.caught_up |= report.caught_up;
+                known.leaves |= report.leaves;
             }
             _ => {
                 self.reports.insert(report.id, (report.clone(), now));

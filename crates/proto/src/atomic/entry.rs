@@ -19,6 +19,7 @@ const ENTRY_BYTES: usize = 56;
 const DIGEST_BYTES_MAX: usize = 1 << 16;
 const KEPT: u8 = 1;
 const APART: u8 = 2;
+const AWAITED: u8 = 4;
 
 /// What an entry does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +67,8 @@ pub struct Head {
     pub header: EntryHeader,
     /// The octets are in the sample that follows.
     pub is_apart: bool,
+    /// Its sender waits to hear that others have it, and not only for room.
+    pub is_awaited: bool,
     /// So many they are.
     pub payload_bytes: usize,
     /// The entry, without its octets.
@@ -144,18 +147,22 @@ impl Entry {
     fn write_to(&self, place: &mut [u8; ENTRY_BYTES], flags: u8) {
         let kept = if self.is_kept { KEPT } else { 0 };
         let (seconds, fraction) = self.timestamp.to_wire();
-        let parts: [&[u8]; 8] = [
+        let parts: [&[u8]; 7] = [
             &self.writer.to_bytes(),
             &self.number.0.to_le_bytes(),
             &seconds.to_le_bytes(),
             &fraction.to_le_bytes(),
             &self.instance,
             &self.depth.to_le_bytes(),
-            &[self.kind as u8, kept | flags],
-            &[0; 2],
+            &[self.kind as u8, kept | flags, 0, 0],
         ];
-        let octets = parts.into_iter().flatten();
-        place.iter_mut().zip(octets).for_each(|(place, octet)| *place = *octet);
+        let mut rest = &mut place[..];
+        for part in parts {
+            // They are as long as all parts together.
+            let Some((place, after)) = rest.split_at_mut_checked(part.len()) else { return };
+            place.copy_from_slice(part);
+            rest = after;
+        }
     }
 
     /// Without its octets; and its flags.
@@ -166,7 +173,10 @@ impl Entry {
         let timestamp = Time::from_wire(from.u32()?, from.u32()?);
         let (instance, depth) = (from.array()?, from.u32()?);
         let [kind, flags] = from.array()?;
-        if number < SequenceNumber::FIRST || from.array()? != [0_u8; 2] || flags & !(KEPT | APART) != 0 {
+        if number < SequenceNumber::FIRST
+            || from.array()? != [0_u8; 2]
+            || flags & !(KEPT | APART | AWAITED) != 0
+        {
             return Err(Malformed::LengthOutOfRange);
         }
         let entry = Self {
@@ -186,14 +196,20 @@ impl Entry {
 impl Head {
     /// As it stands on the lane.
     #[must_use]
-    pub fn encode(nonce: u64, header: EntryHeader, entry: &Entry, is_apart: bool) -> [u8; HEAD_BYTES] {
+    pub fn encode(
+        nonce: u64,
+        header: EntryHeader,
+        entry: &Entry,
+        (is_apart, is_awaited): (bool, bool),
+    ) -> [u8; HEAD_BYTES] {
         let mut octets = [0; HEAD_BYTES];
         if let Some((place, rest)) = octets.split_first_chunk_mut() {
-            entry.write_to(place, if is_apart { APART } else { 0 });
+            entry.write_to(place, if is_apart { APART } else { 0 } | if is_awaited { AWAITED } else { 0 });
             let words = [nonce, header.instance, header.epoch, header.index, header.stamp];
-            let words = words.into_iter().flat_map(u64::to_le_bytes);
+            let (places, rest) = rest.as_chunks_mut();
+            places.iter_mut().zip(words).for_each(|(place, word)| *place = word.to_le_bytes());
             let length = (entry.payload.len() as u32).to_le_bytes();
-            rest.iter_mut().zip(words.chain(length)).for_each(|(place, octet)| *place = octet);
+            rest.iter_mut().zip(length).for_each(|(place, octet)| *place = octet);
         }
         octets
     }
@@ -210,12 +226,12 @@ impl Head {
         let nonce = word()?;
         let header = EntryHeader { instance: word()?, epoch: word()?, index: word()?, stamp: word()? };
         let payload_bytes = from.u32()? as usize;
-        let is_apart = flags & APART != 0;
+        let (is_apart, is_awaited) = (flags & APART != 0, flags & AWAITED != 0);
         let here = octets.len() - HEAD_BYTES;
         if if is_apart { here != 0 } else { here < payload_bytes } {
             return Err(Malformed::LengthOutOfRange);
         }
-        Ok(Self { nonce, header, is_apart, payload_bytes, entry })
+        Ok(Self { nonce, header, is_apart, is_awaited, payload_bytes, entry })
     }
 }
 
@@ -240,12 +256,13 @@ mod tests {
     #[test]
     fn an_entry_is_read_from_a_lane_as_it_was_sent() {
         let (entry, header) = (entry(b"octets"), EntryHeader { instance: 3, epoch: 4, index: 5, stamp: 600 });
-        let head = Head::encode(99, header, &entry, false);
+        let head = Head::encode(99, header, &entry, (false, true));
         let read = Head::decode(&[&head[..], b"octets"].concat()).unwrap();
-        assert_eq!((read.nonce, read.header, read.is_apart, read.payload_bytes), (99, header, false, 6));
+        assert_eq!((read.nonce, read.header, read.payload_bytes), (99, header, 6));
+        assert_eq!((read.is_apart, read.is_awaited), (false, true));
         assert_eq!(Entry { payload: entry.payload.clone(), ..read.entry }, entry);
         assert_eq!(Head::decode(&[&head[..], b"octet"].concat()), Err(Malformed::LengthOutOfRange));
-        let apart = Head::encode(99, header, &entry, true);
+        let apart = Head::encode(99, header, &entry, (true, false));
         assert!(Head::decode(&apart).unwrap().is_apart);
         assert_eq!(Head::decode(&[&apart[..], b"octets"].concat()), Err(Malformed::LengthOutOfRange));
         for length in 0..HEAD_BYTES {

@@ -42,6 +42,8 @@ pub struct Group<B> {
     over: Vec<(Term, std::ops::Range<u64>)>,
     /// What voters wrote before the process started again.
     records: BTreeMap<Term, BTreeMap<u64, Vec<u8>>>,
+    /// What the vote here was last adapted to: nothing else of the member changes it.
+    followed: Option<(Phase, MemberId, u64, u64)>,
 }
 
 /// Of whom a change of the disk is, and its number there.
@@ -94,6 +96,7 @@ impl<B: Body> Group<B> {
             stored: VecDeque::new(),
             over: Vec::new(),
             records: BTreeMap::new(),
+            followed: None,
         }
     }
 
@@ -263,6 +266,14 @@ impl<B: Body> Group<B> {
         self.settle(now);
     }
 
+    /// Others are to tell at once what they have: see [`Member::hasten`].
+    pub fn hasten(&mut self, now: Instant) {
+        if let Some(member) = &mut self.member {
+            member.hasten(now);
+        }
+        self.settle(now);
+    }
+
     /// When [`Self::tick`] is to be called next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -412,6 +423,12 @@ impl<B: Body> Group<B> {
     /// Where the members vote, the view says who does.
     fn follow(&mut self, now: Instant) {
         let (Voters::Members, Some(member)) = (&self.voters, &self.member) else { return };
+        let (instance, epoch) = member.view().map_or((0, 0), |view| (view.instance, view.epoch));
+        let state = Some((member.phase(), member.id(), instance, epoch));
+        if self.followed == state {
+            return;
+        }
+        self.followed = state;
         let view = member.view().filter(|_| matches!(member.phase(), Phase::Active | Phase::Frozen));
         let own = member.voter();
         let Some(view) = view.filter(|view| own.is_some_and(|own| view.voters.contains(&own))) else {

@@ -371,6 +371,23 @@ fn who_leaves_is_gone_at_once() {
 }
 
 #[test]
+fn members_that_all_leave_are_gone_at_once() {
+    for apart in [0, 1, 50, 150, 1_000].map(Duration::from_micros) {
+        let mut world = three(false);
+        let begin = world.now;
+        for name in 1..=3 {
+            world.nodes.get_mut(&name).unwrap().group.leave(world.now);
+            world.act(name);
+            world.run(apart);
+        }
+        world.run(Duration::from_millis(150));
+        assert!(world.now.since(begin) < Duration::from_millis(200));
+        let mut members = world.nodes.values().filter_map(|node| node.group.member());
+        assert!(members.all(|it| it.phase() == Phase::Gone), "{apart:?}: {:?}", world.phases());
+    }
+}
+
+#[test]
 fn a_writer_waits_for_the_slowest() {
     let mut world = three(false);
     let refused = (1..=100).map(|number| world.write(1, number)).filter(Result::is_err).count();

@@ -262,17 +262,22 @@ pub fn decide(view: &View, reports: &[Report], joiners: &[Joiner], voters: &Vote
     };
     let mut reported = Ranks::default();
     let mut accused = Ranks::default();
+    let mut leaving = Ranks::default();
     for rank in 0..lanes {
         if let Some(report) = report_of(rank) {
             reported.add(rank);
             accused.0 |= report.accuses.0;
             if report.leaves {
-                accused.add(rank);
+                leaving.add(rank);
             }
         }
     }
     let is_caught_up = |rank: usize| report_of(rank).is_some_and(|it| it.caught_up);
-    let incumbents = [reported.without(accused), reported]
+    let stays = reported.without(leaving);
+    // Of those who leave one stays where it has to: if all do, they would end epochs until none is there.
+    let mut with_one = stays;
+    leaving.iter().find(|rank| is_caught_up(*rank)).into_iter().for_each(|rank| with_one.add(rank));
+    let incumbents = [stays.without(accused), stays, with_one]
         .into_iter()
         .map(|candidates| {
             connected(candidates, |rank| report_of(rank).map(|it| it.hears).unwrap_or_default(), is_caught_up)
@@ -518,6 +523,19 @@ mod tests {
         reports[0].accuses = Ranks::default();
         reports[0].leaves = true;
         assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b10));
+    }
+
+    #[test]
+    fn of_those_who_all_leave_one_stays_the_first_that_has_everything() {
+        let view = view(3);
+        let mut reports = [1, 2, 3].map(|number| report(&view, number, &[0; 3], 0b111));
+        reports.iter_mut().for_each(|report| report.leaves = true);
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b001));
+        reports[0].caught_up = false;
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b010));
+        // Who stays, and needs it, has it there.
+        reports[2] = Report { caught_up: false, leaves: false, ..report(&view, 3, &[0; 3], 0b111) };
+        assert_eq!(end(&view, &reports).unwrap().incumbents, Ranks(0b110));
     }
 
     #[test]

@@ -125,11 +125,13 @@ enum Pair {
 }
 
 impl Topic {
-    /// The endpoints `guid` could match: everyone's for one of `own`, its own for a remote one.
+    /// The endpoints `guid` could match: everyone's for one of `own`, its own for a remote one. Who tells
+    /// others something is not told it.
     fn counterparts(&self, guid: Guid, own: GuidPrefix) -> Vec<Guid> {
         let others = if guid.entity.is_writer() { &self.readers } else { &self.writers };
         if guid.prefix == own {
-            others.iter().copied().collect()
+            let is_itself = |it: &Guid| it.prefix == own && it.entity.is_counterpart(guid.entity);
+            others.iter().copied().filter(|it| !is_itself(it)).collect()
         } else {
             others.range(all_of(own)).copied().collect()
         }

@@ -66,6 +66,12 @@ impl Writer {
         }
     }
 
+    /// Whether there are readers that have what is agreed of this writer.
+    #[must_use]
+    pub fn has_eventual_readers(&self) -> bool {
+        self.proxies.len() > 0
+    }
+
     /// Nobody needs the changes up to `number`, whoever has not acknowledged them: those who ask are told
     /// that they are gone.
     pub fn forget_through(&mut self, now: Now, number: SequenceNumber) {

@@ -26,21 +26,26 @@ use crate::runtime::{Rank, WriterSlot, dispatch};
 const MISMATCHED_MAX: usize = 1_024;
 
 impl GroupSlot {
-    pub(super) fn deliver(&self, state: &mut State, now: Now, delivered: Delivered<Entry>, out: &mut Outbox) {
+    /// It waits for [`GroupSlot::offer_delivered`], so that what is delivered at once is offered at once.
+    pub(super) fn deliver(&self, state: &mut State, delivered: Delivered<Entry>) {
         let Delivered { position, epoch, body: entry, .. } = delivered;
         let agreed = Agreed { position, epoch };
-        let mut has_room = true;
         if entry.kind != EntryKind::Barrier {
             for reader in &mut state.readers {
                 if reader.after.is_some_and(|after| position > after) && reader.matches(&entry) {
-                    has_room &= reader.give(&self.slot, now, change(&entry, agreed), out);
+                    reader.backlog.push_back(change(&entry, agreed));
                 }
             }
         }
         if entry.writer.prefix == self.guid.prefix {
-            has_room &= state.resolve(&self.slot, now, &entry, out);
+            state.resolve(&entry);
         }
-        if !has_room {
+        state.has_delivered = true;
+    }
+
+    /// Readers and writers get what is delivered; who has no room holds the member up.
+    pub(super) fn offer_delivered(&self, state: &mut State, now: Now, out: &mut Outbox) {
+        if std::mem::take(&mut state.has_delivered) && !state.offer(&self.slot, now, out) {
             self.wait_for_room(state, now, out);
         }
     }

@@ -1,7 +1,7 @@
 //! What comes from the other members.
 
 use plainsong_proto::atomic::entry::{Entry, HEAD_BYTES, Head};
-use plainsong_proto::atomic::{EntryHeader, MEMBERS_MAX, MemberId};
+use plainsong_proto::atomic::{MEMBERS_MAX, MemberId};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
@@ -11,13 +11,18 @@ use super::{GroupSlot, State};
 use crate::atomic::{AtomicDrop, lane};
 
 impl GroupSlot {
-    pub(super) fn take_entries(&self, state: &mut State, now: Now, out: &mut Outbox) {
+    /// Whether somebody waits to hear that they are here.
+    pub(super) fn take_entries(&self, state: &mut State, now: Now, out: &mut Outbox) -> bool {
+        let mut is_awaited = false;
         let mut samples = std::mem::take(&mut state.samples);
         self.lane.take(&self.slot, now, &mut samples, out);
         for sample in samples.iter().filter(|sample| sample.info.valid_data) {
             let lane = Guid::from(sample.info.publication_handle);
             match state.entry(lane, &sample.payload) {
-                Ok(Some((nonce, header, entry))) => {
+                Ok(Some((Head { nonce, header, is_awaited: awaited, .. }, entry))) => {
+                    is_awaited |= awaited;
+                    state.untold.0 += 1;
+                    state.untold.1 += entry.payload.len();
                     state.group.on_entry(now.mono, MemberId { prefix: lane.prefix, nonce }, header, entry);
                 }
                 Ok(None) => {}
@@ -26,9 +31,12 @@ impl GroupSlot {
         }
         samples.clear();
         state.samples = samples;
+        is_awaited
     }
 
-    pub(super) fn take_messages(&self, state: &mut State, now: Now, out: &mut Outbox) {
+    /// Whether there were any of other members: who tells something waits for an answer.
+    pub(super) fn take_messages(&self, state: &mut State, now: Now, out: &mut Outbox) -> bool {
+        let mut is_any = false;
         let mut samples = std::mem::take(&mut state.samples);
         self.messages.take(&self.slot, now, &mut samples, out);
         for sample in samples.iter().filter(|sample| sample.info.valid_data) {
@@ -41,23 +49,23 @@ impl GroupSlot {
                 continue;
             }
             match lane::message(sample, from, own) {
-                Ok(Some(message)) => state.group.on_message(now.mono, message),
+                Ok(Some(message)) => {
+                    is_any = true;
+                    state.group.on_message(now.mono, message);
+                }
                 Ok(None) => {}
                 Err(why) => state.dropped.count(why),
             }
         }
         samples.clear();
         state.samples = samples;
+        is_any
     }
 }
 
 impl State {
     /// The entry that ends with a sample of a lane; `None` if its octets come with the next.
-    fn entry(
-        &mut self,
-        lane: Guid,
-        payload: &Payload,
-    ) -> Result<Option<(u64, EntryHeader, Entry)>, AtomicDrop> {
+    fn entry(&mut self, lane: Guid, payload: &Payload) -> Result<Option<(Head, Entry)>, AtomicDrop> {
         let (head, begin) = match self.apart.remove(&lane) {
             Some(head) => (head, 0),
             None => {
@@ -82,7 +90,7 @@ impl State {
         if end > payload.len() {
             return Err(AtomicDrop::Incomplete);
         }
-        let entry = Entry { payload: payload.slice(begin..end), ..head.entry };
-        Ok(Some((head.nonce, head.header, entry)))
+        let entry = Entry { payload: payload.slice(begin..end), ..head.entry.clone() };
+        Ok(Some((head, entry)))
     }
 }

@@ -17,7 +17,8 @@ impl<B: Body> Member<B> {
         self.leaves = true;
         match self.phase {
             Phase::Active => self.freeze(now),
-            Phase::Frozen | Phase::Gone => {}
+            Phase::Frozen => self.report(now),
+            Phase::Gone => {}
             Phase::Joining => self.go(),
         }
     }
@@ -215,6 +216,7 @@ impl<B: Body> Member<B> {
             self.leave_due = now.after(FETCH_AGAIN);
         }
         self.told_position = view.base_position;
+        self.told_own = 0;
         self.pause = ROW_PENDING;
         self.is_dirty = true;
         self.row_due = Some(now);

@@ -147,6 +147,8 @@ pub struct Member<B> {
     row_due: Option<Instant>,
     is_dirty: bool,
     told_position: u64,
+    /// How many of its own entries it had delivered then, of this epoch.
+    told_own: u64,
     pause: Duration,
     frozen_since: Option<Instant>,
     /// Since when others are known to be in a later epoch, and not how this one ended.
@@ -217,6 +219,7 @@ impl<B: Body> Member<B> {
             row_due: None,
             is_dirty: false,
             told_position: 0,
+            told_own: 0,
             pause: ROW_PENDING,
             frozen_since: None,
             behind_since: None,
@@ -557,10 +560,11 @@ impl<B: Body> Member<B> {
     fn schedule_row(&mut self, now: Instant) {
         let Some(epoch) = &self.epoch else { return };
         let untold = epoch.position - self.told_position.min(epoch.position);
-        if untold > 0 && untold * 4 >= self.config.window_entries as u64 {
-            self.is_dirty = true;
-        }
-        if untold > 0 {
+        // Who has delivered only its own keeps nobody waiting.
+        let is_own = epoch.own_delivered() - self.told_own.min(epoch.own_delivered()) == untold;
+        let is_awaited = untold > 0 && !is_own;
+        self.is_dirty |= is_awaited && untold * 4 >= self.config.window_entries as u64;
+        if is_awaited {
             self.row_due = Instant::earliest([self.row_due, now.after(ROW_POSITION)]);
         } else if self.is_waiting() {
             self.row_due = Instant::earliest([self.row_due, now.after(self.pause)]);
@@ -581,10 +585,18 @@ impl<B: Body> Member<B> {
         }
     }
 
+    /// Others are to tell at once what they have: somebody waits for it.
+    pub fn hasten(&mut self, now: Instant) {
+        if self.phase == Phase::Active && !self.window.is_empty() {
+            self.send_row(now);
+        }
+    }
+
     fn send_row(&mut self, now: Instant) {
         let Some(epoch) = &self.epoch else { return };
         self.is_dirty = false;
         self.told_position = epoch.position;
+        self.told_own = epoch.own_delivered();
         let row = epoch.row(now, self.config.lease, self.has_caught_up());
         // Who waits for others tells again soon what they may have missed.
         self.row_due = now.after(if self.is_waiting() { self.pause } else { ROW_IDLE });
