@@ -3,6 +3,8 @@
 //! On a lane an entry is one sample, its head before its octets. Octets that are too many to be copied follow
 //! in a sample of their own, as the writer has them: they may be in memory that processes share.
 
+use std::sync::Arc;
+
 use crate::atomic::codec::BodyCodec;
 use crate::atomic::{Body, EntryHeader, HistoryKey};
 use crate::guid::Guid;
@@ -140,6 +142,39 @@ impl BodyCodec for Entry {
         *octets = rest;
         let payload = Payload::short(payload).unwrap_or_else(|| Payload::from_vec(payload.to_vec()));
         Ok(Self { payload, ..entry })
+    }
+}
+
+/// One that stays where it is, however many queues it is in.
+impl Body for Arc<Entry> {
+    fn octets(&self) -> usize {
+        Entry::octets(self)
+    }
+
+    fn digest(&self) -> u64 {
+        Entry::digest(self)
+    }
+
+    fn history_key(&self) -> Option<HistoryKey> {
+        Entry::history_key(self)
+    }
+
+    fn history_depth(&self) -> u32 {
+        Entry::history_depth(self)
+    }
+
+    fn is_sample(&self) -> bool {
+        Entry::is_sample(self)
+    }
+}
+
+impl BodyCodec for Arc<Entry> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        Entry::encode(self, out);
+    }
+
+    fn decode(octets: &mut &[u8]) -> Result<Self, Malformed> {
+        Entry::decode(octets).map(Self::new)
     }
 }
 

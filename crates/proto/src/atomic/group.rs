@@ -307,16 +307,8 @@ impl<B: Body> Group<B> {
     /// Lets the parts tell one another what they have to say, until they have said it.
     fn settle(&mut self, now: Instant) {
         loop {
-            if let Some(action) = self.member.as_mut().and_then(Member::poll) {
-                if let Action::Send(Destination::Group, message) = &action {
-                    self.tell_coordinator(now, message);
-                }
-                match action {
-                    Action::Store(number, change) => self.store(Stored::Member(number), change),
-                    action => self.actions.push_back(action),
-                }
-                self.follow(now);
-            } else if let Some(proposal) = (!self.proposals.is_empty()).then(|| self.proposals.remove(0)) {
+            while self.take_actions(now) {}
+            if let Some(proposal) = (!self.proposals.is_empty()).then(|| self.proposals.remove(0)) {
                 self.carry_out(now, proposal);
             } else if !self.hear_decisions() {
                 break;
@@ -327,6 +319,29 @@ impl<B: Body> Group<B> {
             self.store(Stored::Voter(term, 0), Change::EndOfTerm(term, numbers));
         }
         self.send_votes();
+    }
+
+    /// Takes over what the member asks for; whether there was anything.
+    fn take_actions(&mut self, now: Instant) -> bool {
+        let Some(member) = &mut self.member else { return false };
+        let mut actions = std::mem::take(&mut self.actions);
+        let first = actions.len();
+        member.move_actions(&mut actions);
+        let is_any = actions.len() > first;
+        for action in actions.range_mut(first..) {
+            match action {
+                Action::Send(Destination::Group, message) => self.tell_coordinator(now, message),
+                Action::Store(number, _) => {
+                    self.stores += 1;
+                    self.stored.push_back((self.stores, Stored::Member(*number)));
+                    *number = self.stores;
+                }
+                _ => {}
+            }
+            self.follow(now);
+        }
+        self.actions = actions;
+        is_any
     }
 
     fn carry_out(&mut self, now: Instant, proposal: Proposal<B>) {

@@ -324,6 +324,11 @@ impl<B: Body> Member<B> {
         self.actions.pop_front()
     }
 
+    /// Moves all of that to the end of a queue.
+    pub(crate) fn move_actions(&mut self, to: &mut VecDeque<Action<B>>) {
+        to.append(&mut self.actions);
+    }
+
     /// What an operator may see.
     #[must_use]
     pub fn state(&self, now: Instant) -> GroupState {
