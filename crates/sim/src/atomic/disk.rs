@@ -86,7 +86,7 @@ impl World {
                 Change::View(view, rank) => {
                     let id = view.members[*rank].id;
                     process.places.insert(view.epoch, id);
-                    self.kept_views.insert((view.instance, id));
+                    self.kept_views.insert(id);
                 }
                 // Who makes a group may be killed before it tells of it.
                 Change::Decision(decision, _) if decision.base == 0 => self.truth.decided(decision),

@@ -111,9 +111,10 @@ impl World {
     }
 
     /// Whether a voter was killed before its view was on its disk: it finds out that it is one when it hears
-    /// of the group.
+    /// of the group. Not one that was in another group meanwhile: they were made apart, and what one alone
+    /// has written in the older one keeps it from giving way.
     fn may_find_out(&self, view: &View, voter: VoterId) -> bool {
-        let is_it = |id: MemberId| id.voter() == voter && !self.kept_views.contains(&(view.instance, id));
+        let is_it = |id: MemberId| id.voter() == voter && !self.kept_views.contains(&id);
         let Some(place) = view.members.iter().find(|it| is_it(it.id)) else { return false };
         let node = usize::from(place.id.prefix.0[0]).saturating_sub(1);
         let Some(now) = self.of_node[node].map(|it| &self.processes[it]) else { return false };

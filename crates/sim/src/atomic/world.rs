@@ -141,8 +141,8 @@ pub(super) struct World {
     pub(super) disks: Vec<Disk>,
     /// Nothing of that was ever lost.
     pub(super) has_kept_all: Vec<bool>,
-    /// Of which instances a member has, or had, a view on its disk.
-    pub(super) kept_views: BTreeSet<(u64, MemberId)>,
+    /// Members that have, or had, a view on their disks.
+    pub(super) kept_views: BTreeSet<MemberId>,
     /// Processes that ran there, where each is another participant.
     pub(super) generations: Vec<u8>,
 }
