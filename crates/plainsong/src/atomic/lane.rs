@@ -184,7 +184,7 @@ pub(super) fn send_message(
     writer: &mut Writer,
     pool: &PayloadPool,
     now: Now,
-    (to, message): (Destination, &Message<Entry>),
+    (to, message): (Destination, &Message<Arc<Entry>>),
     out: &mut Outbox,
 ) -> bool {
     let mut buffer = pool.take();
@@ -237,10 +237,10 @@ pub(super) fn message(
     sample: &CachedSample,
     from: GuidPrefix,
     own: Addressee,
-) -> Result<Option<Message<Entry>>, AtomicDrop> {
+) -> Result<Option<Message<Arc<Entry>>>, AtomicDrop> {
     let (first, octets) = unpad(sample.payload.as_slice()).ok_or(AtomicDrop::Undecodable)?;
     let Some(octets) = addressed(first, octets, own).ok_or(AtomicDrop::Undecodable)? else { return Ok(None) };
-    let message = codec::decode::<Entry>(octets).map_err(|_| AtomicDrop::Undecodable)?;
+    let message = codec::decode::<Arc<Entry>>(octets).map_err(|_| AtomicDrop::Undecodable)?;
     let is_named = own.has_lasting_voters && matches!(message, Message::Decider { .. });
     let is_its_own = is_named || sender(&message).is_none_or(|sender| sender == from.0);
     if is_its_own { Ok(Some(message)) } else { Err(AtomicDrop::Foreign) }

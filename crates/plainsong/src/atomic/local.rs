@@ -27,7 +27,7 @@ pub(super) struct Attached {
     /// Writers that do not match it.
     pub(super) mismatched: BTreeSet<Guid>,
     /// What finds no room in it.
-    pub(super) backlog: VecDeque<AgreedChange>,
+    pub(super) backlog: VecDeque<(Arc<Entry>, Agreed)>,
     /// It takes state in place of what was delivered before.
     pub(super) wants_state: bool,
     /// State that it has not taken yet.
@@ -57,7 +57,7 @@ pub(super) struct Writing {
     /// Who holds it up for longer is excluded.
     pub(super) slow: Duration,
     /// What is delivered, and finds no room in the history for readers with EVENTUAL consistency.
-    pub(super) backlog: VecDeque<(Entry, Key)>,
+    pub(super) backlog: VecDeque<(Arc<Entry>, Key)>,
 }
 
 impl Attached {
@@ -75,8 +75,9 @@ impl Attached {
         }
         let backlog = &mut self.backlog;
         self.slot.run(slot.shared(), now, out, |reader, now, out| {
-            while let Some(change) = backlog.front_mut() {
-                if reader.store_agreed(now, change, out) == Err(DropReason::ResourceLimit) {
+            while let Some((entry, agreed)) = backlog.front() {
+                let mut change = change(entry, *agreed);
+                if reader.store_agreed(now, &mut change, out) == Err(DropReason::ResourceLimit) {
                     break;
                 }
                 backlog.pop_front();
@@ -94,10 +95,14 @@ impl Writing {
         }
         let backlog = &mut self.backlog;
         self.slot.run(slot.shared(), now, out, |writer, now, out| {
-            while let Some((entry, key)) = backlog.front_mut() {
+            while let Some((entry, key)) = backlog.front() {
+                let kind = kind_for_writer(entry.kind);
+                if writer.pass_agreed(now, kind, *key, entry.timestamp, &entry.payload) {
+                    backlog.pop_front();
+                    continue;
+                }
                 let mut payload = entry.payload.clone();
                 let payload = NewPayload::Payload(&mut payload);
-                let kind = kind_for_writer(entry.kind);
                 let written = writer.write_from(now, kind, *key, payload, entry.timestamp, out);
                 if written == Err(WriteError::Full) {
                     break;
@@ -127,7 +132,7 @@ const fn kind_for_writer(kind: EntryKind) -> ChangeKind {
     }
 }
 
-pub(super) fn change(entry: &Entry, agreed: Agreed) -> AgreedChange {
+fn change(entry: &Entry, agreed: Agreed) -> AgreedChange {
     let disposed = matches!(entry.kind, EntryKind::Dispose | EntryKind::DisposeUnregister);
     let unregistered = matches!(entry.kind, EntryKind::Unregister | EntryKind::DisposeUnregister);
     AgreedChange {

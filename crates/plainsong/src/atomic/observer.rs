@@ -185,7 +185,7 @@ impl Observer {
 
     /// All members answer with the view that they have.
     fn ask(&self, messages: &Channel, now: Now, out: &mut Outbox) {
-        let ask: Message<Entry> = Message::AskView { from: self.own, epoch: 0 };
+        let ask: Message<Arc<Entry>> = Message::AskView { from: self.own, epoch: 0 };
         messages.writer.run(self.slot.shared(), now, out, |writer, now, out| {
             // It is asked again anyway.
             let _ = lane::send_message(writer, &self.pool, now, (Destination::Group, &ask), out);
@@ -214,7 +214,7 @@ fn tell_of_strangers(groups: &mut [ObservedGroup]) {
 }
 
 impl Seen {
-    fn hear(&mut self, now: Instant, message: Message<Entry>, lease: Duration) {
+    fn hear(&mut self, now: Instant, message: Message<Arc<Entry>>, lease: Duration) {
         match message {
             Message::Row(row) => {
                 let heard = Heard {

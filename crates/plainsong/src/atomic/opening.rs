@@ -1,5 +1,7 @@
 //! How a participant's part in a group begins: as a member, as a voter, or as both.
 
+use std::sync::Arc;
+
 use plainsong_proto::atomic::coordinator::Bootstrap;
 use plainsong_proto::atomic::decider::RestoreError;
 use plainsong_proto::atomic::entry::Entry;
@@ -32,7 +34,7 @@ pub(crate) struct Opening<'a> {
 
 /// The core of a group, and where it keeps what outlives it.
 pub(super) struct Opened {
-    pub(super) group: Group<Entry>,
+    pub(super) group: Group<Arc<Entry>>,
     pub(super) store: Option<Box<dyn Store>>,
 }
 
@@ -88,7 +90,7 @@ impl Opening<'_> {
         &self,
         store: Option<Box<dyn Store>>,
         on_durable: impl Fn(Result<u64, StoreError>) + Send + Sync + 'static,
-    ) -> Option<Committer<Change<Entry>>> {
+    ) -> Option<Committer<Change<Arc<Entry>>>> {
         Some(self.storage?.thread.committer(store?, on_durable))
     }
 }
@@ -103,13 +105,13 @@ pub(crate) fn keeps(qos: &QosSet) -> atomic::Storage {
 }
 
 /// What is kept of a group.
-fn read(store: &dyn Store) -> Result<Image<Entry>, StoreError> {
+fn read(store: &dyn Store) -> Result<Image<Arc<Entry>>, StoreError> {
     let mut pairs = Vec::new();
     store.read(&mut |key, value| pairs.push((key.to_vec(), value.to_vec())))?;
     Image::read(pairs).map_err(|error| StoreError::damaged(store.file(), error))
 }
 
-impl Stage for Change<Entry> {
+impl Stage for Change<Arc<Entry>> {
     fn discards(&self) -> bool {
         matches!(self, Self::Begin { discards: true, .. })
     }

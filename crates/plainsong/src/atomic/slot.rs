@@ -76,11 +76,11 @@ pub(crate) struct GroupSlot {
 }
 
 struct State {
-    group: Group<Entry>,
+    group: Group<Arc<Entry>>,
     readers: Vec<Attached>,
     writers: BTreeMap<EntityId, Writing>,
     /// What this member wrote and has not delivered, oldest first.
-    unresolved: VecDeque<(Entry, Key)>,
+    unresolved: VecDeque<(Arc<Entry>, Key)>,
     /// The last barrier, and the last that is delivered.
     barriers: (SequenceNumber, SequenceNumber),
     /// The last one that is not delivered here, and will not be.
@@ -108,7 +108,7 @@ struct State {
     moved: bool,
     is_ended: bool,
     /// What makes durable what the group keeps.
-    committer: Option<Committer<storage::Change<Entry>>>,
+    committer: Option<Committer<storage::Change<Arc<Entry>>>>,
     /// Nothing is kept any more.
     store_error: Option<StoreError>,
 }
@@ -420,7 +420,7 @@ impl GroupSlot {
             NewPayload::Payload(payload) => Payload::clone(payload),
         };
         let number = writing.last.next();
-        let entry = Entry {
+        let entry = Arc::new(Entry {
             writer: self.guid.prefix.entity(id),
             number,
             kind: kind_of(kind),
@@ -429,8 +429,8 @@ impl GroupSlot {
             depth: writing.depth,
             is_kept: writing.is_kept,
             payload,
-        };
-        if let Err(refused) = state.group.write(now.mono, entry.clone()) {
+        });
+        if let Err(refused) = state.group.write(now.mono, Arc::clone(&entry)) {
             return Err(state.refusal(now, refused));
         }
         if let Some(writing) = state.writers.get_mut(&id) {
@@ -449,7 +449,7 @@ impl GroupSlot {
                     return Err(NotWritten::Gone);
                 }
                 let number = state.barriers.0.next();
-                let entry = Entry {
+                let entry = Arc::new(Entry {
                     writer: self.guid,
                     number,
                     kind: EntryKind::Barrier,
@@ -458,8 +458,9 @@ impl GroupSlot {
                     depth: 0,
                     is_kept: false,
                     payload: Payload::empty(),
-                };
-                state.group.write(now.mono, entry.clone()).map_err(|refused| state.refusal(now, refused))?;
+                });
+                let written = state.group.write(now.mono, Arc::clone(&entry));
+                written.map_err(|refused| state.refusal(now, refused))?;
                 state.barriers.0 = number;
                 state.unresolved.push_back((entry, lane::NO_KEY));
                 Ok(number)
@@ -693,7 +694,8 @@ impl State {
 
     /// A change of this participant is delivered: readers with EVENTUAL consistency get it now.
     fn resolve(&mut self, entry: &Entry) {
-        let is_it = |(other, _): &(Entry, Key)| (other.writer, other.number) == (entry.writer, entry.number);
+        let is_it =
+            |(other, _): &(Arc<Entry>, Key)| (other.writer, other.number) == (entry.writer, entry.number);
         // What comes of the history was resolved in an earlier incarnation.
         if let Some(position) = self.unresolved.iter().position(is_it)
             && let Some((entry, key)) = self.unresolved.remove(position)
@@ -703,7 +705,7 @@ impl State {
     }
 
     /// It is agreed: readers with EVENTUAL consistency are offered it.
-    fn publish(&mut self, entry: Entry, key: Key) {
+    fn publish(&mut self, entry: Arc<Entry>, key: Key) {
         let id = entry.writer.entity;
         self.note_resolved(id, entry.number);
         if entry.kind != EntryKind::Barrier

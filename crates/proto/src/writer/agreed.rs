@@ -5,6 +5,8 @@ use super::{WriteError, Writer};
 use crate::guid::Guid;
 use crate::instance::Key;
 use crate::outbox::Outbox;
+use crate::payload::{Payload, PayloadView};
+use crate::qos::Durability;
 use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::status::StatusKind;
@@ -64,6 +66,29 @@ impl Writer {
             self.matched.unmatched(reader);
             self.changed(StatusKind::PublicationMatched, out);
         }
+    }
+
+    /// Notes data that is agreed, and that nobody has of this writer: there is no reader, and none that comes
+    /// later gets it. Whether that is so; if not nothing is done, and it is to be written.
+    pub fn pass_agreed(
+        &mut self,
+        now: Now,
+        kind: ChangeKind,
+        key: Key,
+        timestamp: Time,
+        data: &Payload,
+    ) -> bool {
+        let is_kept = self.config.qos.durability > Durability::Volatile || self.proxies.len() > 0;
+        let is_alone = self.open_set.is_none() && self.config.group.is_none();
+        let identity = self.instances.identify(key);
+        let known = self.instances.find(identity.handle);
+        let Some(slot) = known.filter(|_| kind == ChangeKind::Alive && is_alone && !is_kept) else {
+            return false;
+        };
+        self.note_timestamp(slot, timestamp);
+        self.life_cycle(now, kind, slot, PayloadView::Payload(data));
+        self.assert_lease(now);
+        true
     }
 
     /// Whether there are readers that have what is agreed of this writer.

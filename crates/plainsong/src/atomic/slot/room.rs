@@ -18,7 +18,7 @@ use plainsong_proto::seq::SequenceNumber;
 use plainsong_proto::time::{Duration, Now};
 
 use super::{GroupSlot, LocalReader, State};
-use crate::atomic::local::{Attached, GivenState, Writing, change};
+use crate::atomic::local::{Attached, GivenState, Writing};
 use crate::base::locks::lock;
 use crate::runtime::{Rank, WriterSlot, dispatch};
 
@@ -27,13 +27,13 @@ const MISMATCHED_MAX: usize = 1_024;
 
 impl GroupSlot {
     /// It waits for [`GroupSlot::offer_delivered`], so that what is delivered at once is offered at once.
-    pub(super) fn deliver(&self, state: &mut State, delivered: Delivered<Entry>) {
+    pub(super) fn deliver(&self, state: &mut State, delivered: Delivered<Arc<Entry>>) {
         let Delivered { position, epoch, body: entry, .. } = delivered;
         let agreed = Agreed { position, epoch };
         if entry.kind != EntryKind::Barrier {
             for reader in &mut state.readers {
                 if reader.after.is_some_and(|after| position > after) && reader.matches(&entry) {
-                    reader.backlog.push_back(change(&entry, agreed));
+                    reader.backlog.push_back((Arc::clone(&entry), agreed));
                 }
             }
         }
@@ -111,7 +111,7 @@ impl GroupSlot {
                 let known = member.filter(|_| is_durable).into_iter().flat_map(member::Member::history);
                 // No more than the history has at most.
                 let backlog = known.filter(|known| attached.matches(&known.body)).map(|known| {
-                    change(&known.body, Agreed { position: known.position, epoch: known.epoch })
+                    (Arc::clone(&known.body), Agreed { position: known.position, epoch: known.epoch })
                 });
                 attached.backlog = backlog.collect();
                 state.readers.push(attached);

@@ -1,7 +1,9 @@
 //! What comes from the other members.
 
+use std::sync::Arc;
+
 use plainsong_proto::atomic::entry::{Entry, HEAD_BYTES, Head};
-use plainsong_proto::atomic::{MEMBERS_MAX, MemberId};
+use plainsong_proto::atomic::{EntryHeader, MEMBERS_MAX, MemberId};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::outbox::Outbox;
 use plainsong_proto::payload::Payload;
@@ -9,6 +11,14 @@ use plainsong_proto::time::Now;
 
 use super::{GroupSlot, State};
 use crate::atomic::{AtomicDrop, lane};
+
+/// An entry, and how it came.
+struct Taken {
+    nonce: u64,
+    header: EntryHeader,
+    is_awaited: bool,
+    entry: Arc<Entry>,
+}
 
 impl GroupSlot {
     /// Whether somebody waits to hear that they are here.
@@ -19,7 +29,7 @@ impl GroupSlot {
         for sample in samples.iter().filter(|sample| sample.info.valid_data) {
             let lane = Guid::from(sample.info.publication_handle);
             match state.entry(lane, &sample.payload) {
-                Ok(Some((Head { nonce, header, is_awaited: awaited, .. }, entry))) => {
+                Ok(Some(Taken { nonce, header, is_awaited: awaited, entry })) => {
                     is_awaited |= awaited;
                     state.untold.0 += 1;
                     state.untold.1 += entry.payload.len();
@@ -65,32 +75,31 @@ impl GroupSlot {
 
 impl State {
     /// The entry that ends with a sample of a lane; `None` if its octets come with the next.
-    fn entry(&mut self, lane: Guid, payload: &Payload) -> Result<Option<(Head, Entry)>, AtomicDrop> {
-        let (head, begin) = match self.apart.remove(&lane) {
+    fn entry(&mut self, lane: Guid, payload: &Payload) -> Result<Option<Taken>, AtomicDrop> {
+        let known = if self.apart.is_empty() { None } else { self.apart.remove(&lane) };
+        let (head, begin) = match known {
             Some(head) => (head, 0),
-            None => {
-                let head = Head::decode(payload.as_slice()).map_err(|_| AtomicDrop::Undecodable)?;
-                if head.entry.writer.prefix != lane.prefix {
-                    return Err(AtomicDrop::Foreign);
-                }
-                if head.is_apart {
-                    if self.apart.len() >= 2 * MEMBERS_MAX {
-                        // Of lanes that have ended; a lane that goes on has room among those that remain.
-                        self.apart.pop_first();
-                        self.dropped.count(AtomicDrop::Incomplete);
-                    }
-                    self.apart.insert(lane, head);
-                    return Ok(None);
-                }
-                (head, HEAD_BYTES)
-            }
+            None => (Head::decode(payload.as_slice()).map_err(|_| AtomicDrop::Undecodable)?, HEAD_BYTES),
         };
+        if head.entry.writer.prefix != lane.prefix {
+            return Err(AtomicDrop::Foreign);
+        }
+        if head.is_apart && begin > 0 {
+            if self.apart.len() >= 2 * MEMBERS_MAX {
+                // Of lanes that have ended; a lane that goes on has room among those that remain.
+                self.apart.pop_first();
+                self.dropped.count(AtomicDrop::Incomplete);
+            }
+            self.apart.insert(lane, head);
+            return Ok(None);
+        }
         // What travels is padded.
         let end = begin + head.payload_bytes;
         if end > payload.len() {
             return Err(AtomicDrop::Incomplete);
         }
-        let entry = Entry { payload: payload.slice(begin..end), ..head.entry.clone() };
-        Ok(Some((head, entry)))
+        let Head { nonce, header, is_awaited, mut entry, .. } = head;
+        entry.payload = payload.slice(begin..end);
+        Ok(Some(Taken { nonce, header, is_awaited, entry: Arc::new(entry) }))
     }
 }
