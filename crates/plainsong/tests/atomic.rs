@@ -199,6 +199,20 @@ fn eventual_readers_get_what_is_delivered_in_the_order_of_each_writer() {
 }
 
 #[test]
+fn an_eventual_reader_that_comes_later_gets_what_is_agreed_from_then_on() {
+    let Members { participants, writers, readers } = Members::<Point>::new(2, atomic);
+    (0..100).for_each(|x| writers[0].write(&point(x)).unwrap());
+    writers[0].wait_for_acknowledgments(PATIENCE).unwrap();
+    take_all(&readers, 100);
+    let other = participant(participants[0].domain_id());
+    let eventual = reader::<Point>(&other, "Plan", QosSet::reader().reliable().keep_all());
+    until("the reader matches", || writers[0].matched_subscriptions().unwrap().len() == 3);
+    (100..200).for_each(|x| writers[0].write(&point(x)).unwrap());
+    let log = take_all(&[eventual], 100).remove(0);
+    assert_eq!(log.iter().map(|it| it.1).collect::<Vec<_>>(), (100..200).collect::<Vec<_>>());
+}
+
+#[test]
 fn what_is_not_atomic_has_nothing_to_wait_for() {
     let one = participant(fresh_domain());
     let reader = reader::<Point>(&one, "Plan", QosSet::reader());
