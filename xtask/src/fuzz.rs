@@ -62,7 +62,7 @@ impl Options {
 /// The tests named `fuzz_*`, in release, each for `seconds`.
 fn seeded(target: &str, seconds: u32) -> Command {
     // By name, for all other tests would be built in release too.
-    let packages = ["--package", "plainsong-proto", "--package", "plainsong"];
+    let packages = ["--package", "plainsong-proto", "--package", "plainsong", "--package", "plainsong-idl"];
     let mut command = shell::cargo(&["test", "--release"]);
     command.args(packages).args(["--lib", "--test", "fuzz_*"]);
     command.arg(format!("fuzz_{target}"));

@@ -103,6 +103,8 @@ impl TypeAttributes {
 /// What `#[dds(…)]` says on a member or variant.
 #[derive(Default)]
 pub(crate) struct MemberAttributes {
+    /// The name that peers are told, if it is not that of the field or variant.
+    pub(crate) name: Option<String>,
     pub(crate) key: Option<Span>,
     pub(crate) optional: Option<Span>,
     pub(crate) must_understand: bool,
@@ -123,11 +125,21 @@ pub(crate) enum DefaultValue {
 impl MemberAttributes {
     pub(crate) fn parse(attributes: &[Attribute], name: &Ident) -> syn::Result<Self> {
         let mut parsed = Self::default();
-        each_dds(attributes, |meta| parsed.take(&meta, name))?;
+        let mut hashed = false;
+        each_dds(attributes, |meta| parsed.take(&meta, &mut hashed))?;
+        if hashed {
+            parsed.id = Some(hash_id(&parsed.name_or(name)));
+        }
         Ok(parsed)
     }
 
-    fn take(&mut self, meta: &ParseNestedMeta<'_>, name: &Ident) -> syn::Result<()> {
+    /// The name that peers are told.
+    pub(crate) fn name_or(&self, ident: &Ident) -> String {
+        self.name.clone().unwrap_or_else(|| ident.unraw().to_string())
+    }
+
+    /// `hashed`: the id is the hash of the name, which may be told later.
+    fn take(&mut self, meta: &ParseNestedMeta<'_>, hashed: &mut bool) -> syn::Result<()> {
         let span = syn::spanned::Spanned::span(&meta.path);
         match attribute_name(meta).as_str() {
             "key" => self.key = Some(span),
@@ -137,7 +149,8 @@ impl MemberAttributes {
             "hashid" if meta.input.peek(Token![=]) => {
                 self.id = Some(hash_id(&meta.value()?.parse::<LitStr>()?.value()));
             }
-            "hashid" => self.id = Some(hash_id(&name.unraw().to_string())),
+            "hashid" => *hashed = true,
+            "name" => self.name = Some(meta.value()?.parse::<LitStr>()?.value()),
             "bound" => {
                 let bound: LitInt = meta.value()?.parse()?;
                 bound.base10_parse::<u32>()?;
@@ -155,7 +168,7 @@ impl MemberAttributes {
             }
             _ => {
                 return Err(meta.error(
-                    "unknown attribute of a member; known are key, id, hashid, bound, optional, default, \
+                    "unknown attribute of a member; known are name, key, id, hashid, bound, optional, default, \
                      must_understand, and case in unions",
                 ));
             }

@@ -2,7 +2,6 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::ext::IdentExt;
 use syn::{DataEnum, DeriveInput, Error, Fields};
 
 use crate::attribute::{MemberAttributes, TypeAttributes};
@@ -13,6 +12,7 @@ pub(crate) fn expand(
     attributes: &TypeAttributes,
 ) -> syn::Result<TokenStream> {
     let mut initial = None;
+    let mut names = Vec::new();
     for variant in &data.variants {
         if !matches!(variant.fields, Fields::Unit) {
             return Err(Error::new_spanned(
@@ -20,7 +20,9 @@ pub(crate) fn expand(
                 "a literal of an enumeration holds no value; for a union write #[dds(union, discriminator = …)] on the enum",
             ));
         }
-        if MemberAttributes::parse(&variant.attrs, &variant.ident)?.default.is_some() {
+        let told = MemberAttributes::parse(&variant.attrs, &variant.ident)?;
+        names.push(told.name_or(&variant.ident));
+        if told.default.is_some() {
             initial = Some(&variant.ident);
         }
     }
@@ -32,7 +34,6 @@ pub(crate) fn expand(
     let holder = format_ident!("i{}", attributes.bit_bound.next_power_of_two().max(8));
     let ident = &input.ident;
     let literals = data.variants.iter().map(|variant| &variant.ident).collect::<Vec<_>>();
-    let names = literals.iter().map(|literal| literal.unraw().to_string()).collect::<Vec<_>>();
     let values = literals.iter().map(|literal| {
         quote! {
             const {

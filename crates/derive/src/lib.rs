@@ -35,11 +35,12 @@ use attribute::TypeAttributes;
 /// A structure may have one lifetime, of members that a writer borrows:
 /// `struct Image<'a> { data: OctetSeq<'a> }`. The type of the topic is `Image<'static>`.
 ///
-/// On a member: `key`, `id = 7`, `hashid = "name"`, `bound = 128`, `must_understand`, `optional` (told by
-/// `Option` anyway), and `default` or `default = expression` for the value when the member is not sent.
+/// On a member: `name = "type"`, by which peers know it, `key`, `id = 7`, `hashid = "name"`, `bound = 128`,
+/// `must_understand`, `optional` (told by `Option` anyway), and `default` or `default = expression` for the
+/// value when the member is not sent.
 ///
-/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, `id`, `bound`. On a variant of an
-/// enumeration: `default` for the literal that members take when they are not sent.
+/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, `name`, `id`, `bound`. On a variant of an
+/// enumeration: `name`, and `default` for the literal that members take when they are not sent.
 #[proc_macro_derive(DdsType, attributes(dds))]
 pub fn derive_dds_type(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);

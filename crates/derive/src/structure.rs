@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
 
@@ -156,7 +155,7 @@ fn members<'a>(
     for field in fields {
         let Some(ident) = &field.ident else { continue };
         let parsed = MemberAttributes::parse(&field.attrs, ident)?;
-        let name = ident.unraw().to_string();
+        let name = parsed.name_or(ident);
         check_member(field, &parsed)?;
         let automatic = if attributes.hash_ids { hash_id(&name) } else { next_id };
         let id = parsed.id.unwrap_or(automatic);

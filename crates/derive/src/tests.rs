@@ -23,7 +23,7 @@ fn errors_point_at_the_member_and_say_what_to_do() {
     assert_error("struct A { #[dds(optional)] x: u8 }", "optional", "wrap its type");
     assert_error("struct A { x: u8, #[dds(id = 0)] y: u8 }", "y", "already that of `x`");
     assert_error("struct A { #[dds(id = 0x10000000)] x: u8 }", "0x10000000", "28 bits");
-    assert_error("struct A { #[dds(bounds = 3)] x: u8 }", "bounds", "known are key, id");
+    assert_error("struct A { #[dds(bounds = 3)] x: u8 }", "bounds", "known are name, key, id");
     assert_error("struct A { #[dds(case = 3)] x: u8 }", "#[dds(case", "for variants of unions");
     assert_error("struct A(u8);", "(u8)", "name these fields");
 }

@@ -12,6 +12,7 @@ use crate::attribute::{Extensibility, MemberAttributes, TypeAttributes, mentions
 /// A variant: the member a discriminator value selects, or none.
 struct Case<'a> {
     ident: &'a Ident,
+    name: String,
     ty: Option<&'a Type>,
     id: u32,
     bound: Option<LitInt>,
@@ -139,6 +140,7 @@ fn case<'a>(union: &Ident, variant: &'a Variant, automatic: u32, unused: &Expr) 
     };
     Ok(Case {
         ident: &variant.ident,
+        name: parsed.name_or(&variant.ident),
         ty,
         id: parsed.id.unwrap_or(automatic),
         bound: parsed.bound,
@@ -275,8 +277,7 @@ impl Union<'_> {
         let end = self.mutable().then(|| quote!(encoder.end_member_list()?;));
         let key_only = self.discriminator_key.then(|| quote!(if !encoder.key_only()));
         let arms = self.cases.iter().map(|case| {
-            let Case { ident, id, written, bound, .. } = case;
-            let name = ident.to_string();
+            let Case { name, id, written, bound, .. } = case;
             let pattern = case.build(|_| quote!(value));
             let member =
                 case.ty.map(|ty| {
@@ -424,9 +425,8 @@ impl Union<'_> {
         let Self { discriminator, discriminator_key, .. } = self;
         let extensibility = self.extensibility.tokens();
         let cases = self.cases.iter().filter_map(|case| {
-            let Case { ident, ty, id, bound, labels, default, .. } = case;
-            let name = ident.to_string();
-            let member = crate::describe_member(&name, (*ty)?, *id, false, false, bound.as_ref());
+            let Case { name, ty, id, bound, labels, default, .. } = case;
+            let member = crate::describe_member(name, (*ty)?, *id, false, false, bound.as_ref());
             Some(quote! {
                 dds_types::CaseDescription {
                     member: #member,

@@ -1,0 +1,303 @@
+//! Structures and unions.
+
+use super::Writer;
+use crate::model::{
+    Aggregate, AutoId, DefinitionId, DefinitionKind, Extensibility, Member, Primitive, Structure,
+    TryConstruct, Type, Union, Value,
+};
+use crate::resolve::hash_id;
+
+/// The largest array that the standard library has a default for.
+const DEFAULT_ARRAY_MAX: u32 = 32;
+
+impl Writer<'_> {
+    pub(super) fn structure(&mut self, id: DefinitionId, structure: &Structure, derive: &str) {
+        let definition = self.model.definition(id);
+        if structure.base.is_some() {
+            let message =
+                format!("peers are told the members of the bases of `{}` as its own", definition.full_name());
+            self.weaker(id, "base", message, "the derive has no inheritance; the octets are the same");
+        }
+        let all =
+            self.model.all_members(structure).into_iter().zip(&self.names.members[id.0]).collect::<Vec<_>>();
+        let (sent, left) = all.into_iter().partition::<Vec<_>, _>(|(member, _)| !member.non_serialized);
+        for (member, _) in left {
+            let message = format!("the member `{}` is not sent and is left out", member.name);
+            self.weaker(id, &format!("non_serialized {}", id.0), message, "keep it beside the type");
+        }
+        let by_hand = sent.iter().any(|(member, _)| member.default.is_some() || self.is_long(member));
+        let eq = sent.iter().all(|(member, _)| self.has_eq(&member.ty));
+        self.head(id, &structure.aggregate, eq, !by_hand, derive, "");
+        let name = &self.names.paths[id.0].1;
+        if sent.is_empty() {
+            self.line(&format!("pub struct {name} {{}}"));
+            return;
+        }
+        self.line(&format!("pub struct {name} {{"));
+        self.depth += 1;
+        let mut next = 0;
+        for (member, field) in &sent {
+            let automatic =
+                if structure.aggregate.autoid == AutoId::Hash { hash_id(&member.name) } else { next };
+            next = member.id + 1;
+            let (ty, bound) = self.member_type(id, member);
+            let mut attributes = self.member_attributes(id, member, field, automatic, bound);
+            if member.key {
+                attributes.insert(0, "key".to_owned());
+            }
+            if member.must_understand && !member.key {
+                attributes.push("must_understand".to_owned());
+            }
+            if let Some(default) = &member.default {
+                attributes.push(format!("default = {}", self.boxed(id, member, default)));
+            }
+            if !attributes.is_empty() {
+                self.line(&format!("#[dds({})]", attributes.join(", ")));
+            }
+            self.line(&format!("pub {field}: {ty},"));
+        }
+        self.depth -= 1;
+        self.line("}");
+        if by_hand {
+            self.default_by_hand(id, &sent);
+        }
+    }
+
+    /// Comment, derives and attributes of a structure or union.
+    fn head(
+        &mut self,
+        id: DefinitionId,
+        aggregate: &Aggregate,
+        eq: bool,
+        default: bool,
+        derive: &str,
+        more: &str,
+    ) {
+        let definition = self.model.definition(id);
+        if aggregate.data_representation.is_some() {
+            let message = format!("`@data_representation` of `{}` has no effect", definition.full_name());
+            self.weaker(id, "data_representation", message, "use the policy DataRepresentation of the topic");
+        }
+        self.documentation(&definition.verbatim, &[]);
+        let eq = if eq { ", Eq" } else { "" };
+        let default = if default { ", Default" } else { "" };
+        self.line(&format!("#[derive(Clone, Debug{default}, PartialEq{eq}, {derive})]"));
+        let extensibility = match aggregate.extensibility {
+            Extensibility::Final => "final",
+            Extensibility::Appendable => "appendable",
+            Extensibility::Mutable => "mutable",
+        };
+        let mut attributes = Vec::new();
+        if definition.full_name() != self.names.paths[id.0].1 {
+            attributes.push(format!("name = {:?}", definition.full_name()));
+        }
+        attributes.push(extensibility.to_owned());
+        if aggregate.autoid == AutoId::Hash {
+            attributes.push("autoid = \"hash\"".to_owned());
+        }
+        self.line(&format!("#[dds({}{more})]", attributes.join(", ")));
+    }
+
+    /// What is said of a member of a structure as of one of a union.
+    fn member_attributes(
+        &mut self,
+        of: DefinitionId,
+        member: &Member,
+        rust: &str,
+        automatic: u32,
+        bound: Option<u32>,
+    ) -> Vec<String> {
+        let mut more = Vec::new();
+        if let Some(unit) = &member.unit {
+            more.push(format!("Unit: {unit}."));
+        }
+        let number = |value: &Option<Value>| value.as_ref().map(|it| self.value(of, &member.ty, it));
+        match (number(&member.min), number(&member.max)) {
+            (Some(min), Some(max)) => more.push(format!("From {min} to {max}.")),
+            (Some(min), None) => more.push(format!("At least {min}.")),
+            (None, Some(max)) => more.push(format!("At most {max}.")),
+            (None, None) => {}
+        }
+        if matches!(member.try_construct, Some(TryConstruct::UseDefault | TryConstruct::Trim)) {
+            let message = format!("`@try_construct` of `{}` has no effect", member.name);
+            self.weaker(of, "try_construct", message, "samples with values that do not fit are dropped");
+        }
+        self.documentation(&member.verbatim, &more);
+        let mut attributes = Vec::new();
+        if rust.trim_start_matches("r#") != &*member.name {
+            attributes.push(format!("name = {:?}", member.name));
+        }
+        if member.id != automatic {
+            attributes.push(format!("id = {}", member.id));
+        }
+        if let Some(bound) = bound {
+            attributes.push(format!("bound = {bound}"));
+        }
+        attributes
+    }
+
+    /// A default within the box or option of its member.
+    fn boxed(&self, id: DefinitionId, member: &Member, value: &Value) -> String {
+        let mut text = self.owned(id, &member.ty, value);
+        if member.external {
+            text = format!("{}::new({text})", self.std(id, "Box", "boxed"));
+        }
+        if member.optional { format!("Some({text})") } else { text }
+    }
+
+    /// Whether the standard library has no default for it.
+    fn is_long(&self, member: &Member) -> bool {
+        if member.optional {
+            return false;
+        }
+        matches!(self.model.resolved(&member.ty),
+            Type::Array { dimensions, .. } if dimensions.iter().any(|size| *size > DEFAULT_ARRAY_MAX))
+    }
+
+    fn default_by_hand(&mut self, id: DefinitionId, members: &[(&Member, &String)]) {
+        let name = &self.names.paths[id.0].1;
+        let default = self.std(id, "Default", "default");
+        self.line("");
+        self.line(&format!("impl {default} for {name} {{"));
+        self.depth += 1;
+        self.line("fn default() -> Self {");
+        self.depth += 1;
+        self.line("Self {");
+        self.depth += 1;
+        for (member, field) in members {
+            let value = match &member.default {
+                Some(value) => self.boxed(id, member, value),
+                None if self.is_long(member) => {
+                    let text = self.array_default(id, &member.ty);
+                    if member.external {
+                        format!("{}::new({text})", self.std(id, "Box", "boxed"))
+                    } else {
+                        text
+                    }
+                }
+                None => format!("{default}::default()"),
+            };
+            self.line(&format!("{field}: {value},"));
+        }
+        for end in ["}", "}", "}"] {
+            self.depth -= 1;
+            self.line(end);
+        }
+    }
+
+    fn array_default(&self, id: DefinitionId, ty: &Type) -> String {
+        let default = format!("{}::default()", self.std(id, "Default", "default"));
+        match self.model.resolved(ty) {
+            Type::Array { element, dimensions } => {
+                let inner = self.array_default(id, &element.ty);
+                dimensions.iter().fold(inner, |inner, _| format!("std::array::from_fn(|_| {inner})"))
+            }
+            _ => default,
+        }
+    }
+
+    pub(super) fn union(&mut self, id: DefinitionId, union: &Union, derive: &str) {
+        let discriminator = match self.model.resolved(&union.discriminator).clone() {
+            Type::Primitive(Primitive::WChar) => {
+                self.unsupported(id, "a discriminator of type `wchar`", "use an integer");
+                return;
+            }
+            Type::Named(named) => self.path(id, named),
+            resolved => self.ty(id, &resolved, &mut super::types::Lost { bound: false }),
+        };
+        let eq = union.cases.iter().all(|case| self.has_eq(&case.member.ty));
+        let key = if union.key { ", key" } else { "" };
+        let more = format!(", union, discriminator = {discriminator}{key}");
+        self.head(id, &union.aggregate, eq, false, derive, &more);
+        let (name, names) = (&self.names.paths[id.0].1, &self.names.members[id.0]);
+        self.line(&format!("pub enum {name} {{"));
+        self.depth += 1;
+        for ((case, variant), automatic) in union.cases.iter().zip(names).zip(1..) {
+            let (ty, bound) = self.member_type(id, &case.member);
+            let mut selected = Vec::new();
+            if case.default {
+                selected.push("default".to_owned());
+            }
+            let mut labels = case.labels.clone();
+            if case.default && labels.is_empty() && !self.has_number_labels(union) {
+                match self.unused_label(union) {
+                    Some(label) => labels.push(label),
+                    None => self.unsupported(id, "a default that nothing selects", "remove the default"),
+                }
+            }
+            let labels = labels.iter().map(|label| self.label(id, union, *label)).collect::<Vec<_>>();
+            match labels.as_slice() {
+                [] => {}
+                [only] => selected.push(format!("case = {only}")),
+                several => selected.push(format!("case({})", several.join(", "))),
+            }
+            selected.extend(self.member_attributes(id, &case.member, variant, automatic, bound));
+            self.line(&format!("#[dds({})]", selected.join(", ")));
+            self.line(&format!("{variant}({ty}),"));
+        }
+        self.depth -= 1;
+        self.line("}");
+        self.union_default(id, union);
+    }
+
+    /// The default of a union: its first member (XTypes 1.3 table 9).
+    fn union_default(&mut self, id: DefinitionId, union: &Union) {
+        let (name, names) = (&self.names.paths[id.0].1, &self.names.members[id.0]);
+        let (Some(case), Some(variant)) = (union.cases.first(), names.first()) else { return };
+        let default = self.std(id, "Default", "default");
+        let value = match &case.member.default {
+            Some(value) => self.boxed(id, &case.member, value),
+            None if self.is_long(&case.member) => self.array_default(id, &case.member.ty),
+            None => format!("{default}::default()"),
+        };
+        self.line("");
+        self.line(&format!("impl {default} for {name} {{"));
+        self.line("    fn default() -> Self {");
+        self.line(&format!("        Self::{variant}({value})"));
+        self.line("    }");
+        self.line("}");
+    }
+
+    fn has_number_labels(&self, union: &Union) -> bool {
+        match self.model.resolved(&union.discriminator) {
+            Type::Primitive(primitive) => !matches!(primitive, Primitive::Boolean | Primitive::Char),
+            Type::Named(id) => matches!(self.model.definition(*id).kind, DefinitionKind::Bitmask(_)),
+            _ => true,
+        }
+    }
+
+    /// A value of the discriminator that selects nothing.
+    fn unused_label(&self, union: &Union) -> Option<i64> {
+        let candidates = match self.model.named(&union.discriminator) {
+            Some((_, definition)) => match &definition.kind {
+                DefinitionKind::Enumeration(enumeration) => {
+                    enumeration.literals.iter().map(|literal| i64::from(literal.value)).collect()
+                }
+                _ => Vec::new(),
+            },
+            None => match self.model.resolved(&union.discriminator) {
+                Type::Primitive(Primitive::Boolean) => vec![0, 1],
+                _ => (0..256).collect(),
+            },
+        };
+        candidates.into_iter().find(|value| !union.cases.iter().any(|case| case.labels.contains(value)))
+    }
+
+    fn label(&self, id: DefinitionId, union: &Union, label: i64) -> String {
+        match self.model.resolved(&union.discriminator) {
+            Type::Primitive(Primitive::Boolean) => (label != 0).to_string(),
+            Type::Primitive(Primitive::Char) => {
+                format!("{:?}", u32::try_from(label).ok().and_then(char::from_u32).unwrap_or_default())
+            }
+            Type::Named(named) => match &self.model.definition(*named).kind {
+                DefinitionKind::Enumeration(enumeration) => {
+                    let index = enumeration.literals.iter().position(|it| i64::from(it.value) == label);
+                    let value = Value::Literal { of: *named, index: index.unwrap_or_default() };
+                    self.value(id, &union.discriminator, &value)
+                }
+                _ => label.to_string(),
+            },
+            _ => label.to_string(),
+        }
+    }
+}

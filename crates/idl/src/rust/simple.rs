@@ -1,0 +1,156 @@
+//! Constants, enumerations, bitmasks and aliases.
+
+use super::Writer;
+use super::types::Lost;
+use crate::model::{Bitmask, DefinitionId, DefinitionKind, Enumeration, Type, Value};
+
+impl Writer<'_> {
+    pub(super) fn constant(&mut self, id: DefinitionId, ty: &Type, value: &Value) {
+        let name = &self.names.paths[id.0].1;
+        let resolved = self.model.resolved(ty).clone();
+        let ty = match resolved {
+            Type::String { .. } => "&str".to_owned(),
+            Type::Fixed { .. } => "&str".to_owned(),
+            // An integer for a bitmask.
+            Type::Named(named) => self.path(id, named),
+            _ => self.ty(id, ty, &mut Lost { bound: false }),
+        };
+        let value = match (&resolved, value) {
+            (Type::Fixed { .. }, Value::Fixed(text)) => format!("{text:?}"),
+            _ => self.value(id, &resolved, value),
+        };
+        let verbatim = &self.model.definition(id).verbatim;
+        self.documentation(verbatim, &[]);
+        self.line(&format!("pub const {name}: {ty} = {value};"));
+    }
+
+    pub(super) fn alias(&mut self, id: DefinitionId, ty: &Type) {
+        // Within a circle of types it is written out where it is used.
+        if self.circles.together(id, id) || self.is_in_circle(id, ty) {
+            return;
+        }
+        let text = self.ty(id, ty, &mut Lost { bound: false });
+        let verbatim = &self.model.definition(id).verbatim;
+        self.documentation(verbatim, &[]);
+        self.line(&format!("pub type {} = {text};", self.names.paths[id.0].1));
+    }
+
+    fn is_in_circle(&self, id: DefinitionId, ty: &Type) -> bool {
+        match ty {
+            Type::Named(to) => self.circles.together(id, *to),
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.is_in_circle(id, &element.ty)
+            }
+            Type::Map { key, value, .. } => {
+                self.is_in_circle(id, &key.ty) || self.is_in_circle(id, &value.ty)
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn enumeration(&mut self, id: DefinitionId, enumeration: &Enumeration, derive: &str) {
+        let definition = self.model.definition(id);
+        let names = &self.names.members[id.0];
+        let name = &self.names.paths[id.0].1;
+        if enumeration.ignore_literal_names {
+            let message =
+                format!("`@ignore_literal_names` of `{}` is not told to peers", definition.full_name());
+            self.weaker(id, "ignore_literal_names", message, "the derive has no attribute for it");
+        }
+        self.documentation(&definition.verbatim, &[]);
+        self.line(&format!(
+            "#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, {derive})]"
+        ));
+        let mut attributes = Vec::new();
+        if definition.full_name() != *name {
+            attributes.push(format!("name = {:?}", definition.full_name()));
+        }
+        if enumeration.bit_bound != 32 {
+            attributes.push(format!("bit_bound = {}", enumeration.bit_bound));
+        }
+        if !attributes.is_empty() {
+            self.line(&format!("#[dds({})]", attributes.join(", ")));
+        }
+        self.line(&format!("pub enum {name} {{"));
+        self.depth += 1;
+        let told = enumeration.literals.iter().any(|literal| literal.default);
+        let mut next = 0_i64;
+        for (index, (literal, name)) in enumeration.literals.iter().zip(names).enumerate() {
+            self.documentation(&literal.verbatim, &[]);
+            let mut attributes = Vec::new();
+            if name.trim_start_matches("r#") != &*literal.name {
+                attributes.push(format!("name = {:?}", literal.name));
+            }
+            if literal.default {
+                attributes.push("default".to_owned());
+            }
+            if !attributes.is_empty() {
+                self.line(&format!("#[dds({})]", attributes.join(", ")));
+            }
+            if literal.default || (index == 0 && !told) {
+                self.line("#[default]");
+            }
+            let value = i64::from(literal.value);
+            let value_text = if value == next { String::new() } else { format!(" = {value}") };
+            next = value + 1;
+            self.line(&format!("{name}{value_text},"));
+        }
+        self.depth -= 1;
+        self.line("}");
+    }
+
+    /// An integer, and a constant for each flag: the same on the wire.
+    pub(super) fn bitmask(&mut self, id: DefinitionId, bitmask: &Bitmask) {
+        let definition = self.model.definition(id);
+        let (name, names) = (&self.names.paths[id.0].1, &self.names.members[id.0]);
+        let bits = bitmask.bit_bound.next_power_of_two().max(8);
+        let message = format!(
+            "peers are told that the bitmask `{}` is an integer of {bits} bits",
+            definition.full_name()
+        );
+        self.weaker(id, "bitmask", message, "the derive has no bitmasks; the octets are the same");
+        self.documentation(&definition.verbatim, &[]);
+        self.line(&format!("pub type {name} = u{bits};"));
+        let prefix = super::names::screaming(&definition.name);
+        for (flag, flag_name) in bitmask.flags.iter().zip(names) {
+            self.documentation(&flag.verbatim, &[]);
+            let flag_name = flag_name.trim_start_matches("r#");
+            self.line(&format!("pub const {prefix}_{flag_name}: {name} = 1 << {};", flag.position));
+        }
+    }
+
+    /// Whether values can be compared for equality, and so be keys of a set.
+    pub(super) fn has_eq(&self, ty: &Type) -> bool {
+        self.has_eq_among(ty, &mut Vec::new())
+    }
+
+    fn has_eq_among(&self, ty: &Type, seen: &mut Vec<DefinitionId>) -> bool {
+        use crate::model::Primitive;
+        match ty {
+            Type::Primitive(primitive) => {
+                !matches!(primitive, Primitive::Float32 | Primitive::Float64 | Primitive::Float128)
+            }
+            Type::Sequence { element, .. } | Type::Array { element, .. } => {
+                self.has_eq_among(&element.ty, seen)
+            }
+            Type::Map { value, .. } => self.has_eq_among(&value.ty, seen),
+            Type::Named(id) => {
+                if seen.contains(id) {
+                    return true;
+                }
+                seen.push(*id);
+                match &self.model.definition(*id).kind {
+                    DefinitionKind::Structure(structure) => {
+                        self.model.all_members(structure).iter().all(|it| self.has_eq_among(&it.ty, seen))
+                    }
+                    DefinitionKind::Union(union) => {
+                        union.cases.iter().all(|case| self.has_eq_among(&case.member.ty, seen))
+                    }
+                    DefinitionKind::Alias(aliased) => self.has_eq_among(aliased, seen),
+                    _ => true,
+                }
+            }
+            Type::String { .. } | Type::Fixed { .. } => true,
+        }
+    }
+}

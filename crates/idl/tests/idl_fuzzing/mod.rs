@@ -1,0 +1,27 @@
+//! One run of the fuzzer of IDL: whatever the text, no panic; what compiles is the same when it is written
+//! and read again.
+
+#![allow(unreachable_pub, reason = "two crates include it")]
+
+use plainsong_idl::{Backend, Compiler, Diagnostics, Idl, Memory, Options, Rust};
+
+/// Whether the text compiled.
+pub fn run(text: &str) -> bool {
+    let files =
+        Memory::new().with("a.idl", text).with("b.idl", "struct Included { long x; };\n#define B b\n");
+    let compilation = Compiler::new().compile_from(&files, &["a.idl"]);
+    let said = compilation.render();
+    assert!(said.len() <= 8192 + 128 * 1024, "so much is said: {said}");
+    let Some(model) = compilation.model else {
+        assert!(said.contains("error: "), "nothing says why there is no model: {said}");
+        return false;
+    };
+    let mut diagnostics = Diagnostics::default();
+    Rust.generate(&model, &Options::default(), &mut diagnostics);
+    let _ = diagnostics.render(&compilation.sources);
+    let written = Idl.generate(&model, &Options::default(), &mut diagnostics);
+    let idl = written.into_iter().map(|file| file.text).collect::<String>();
+    let again = Compiler::new().compile_from(&Memory::new().with("c.idl", idl.clone()), &["c.idl"]);
+    assert!(again.model.as_ref() == Some(&model), "read again: {}\n{idl}", again.render());
+    true
+}
