@@ -16,6 +16,7 @@ use common::{PATIENCE, Point, fresh_domain, loopback, participant, participant_w
 use plainsong::atomic::{AtomicEvent, AtomicGroup};
 use plainsong::prelude::*;
 use plainsong::qos::HistoryKind;
+use plainsong::replicated::{Replicated, StateMachine};
 use plainsong::{Error, WaitedFor};
 
 const VOTERS: [&str; 3] = ["a", "b", "c"];
@@ -147,6 +148,31 @@ impl Drop for States {
     }
 }
 
+/// Of so many that were added.
+#[derive(Clone, Copy, Debug, Default, DdsType)]
+struct Sum {
+    value: u32,
+}
+
+impl StateMachine for Sum {
+    type Command = Self;
+    type Response = u32;
+    type Snapshot = Self;
+
+    fn apply(&mut self, command: Self) -> u32 {
+        self.value += command.value;
+        self.value
+    }
+
+    fn snapshot(&self) -> Self {
+        *self
+    }
+
+    fn restore(snapshot: Self) -> Self {
+        snapshot
+    }
+}
+
 #[test]
 fn who_cannot_join_is_told_which_voters_are_missing() {
     let states = States::new("missing");
@@ -157,6 +183,9 @@ fn who_cannot_join_is_told_which_voters_are_missing() {
         assert!(told.contains("PLAINSONG_VOTERS"), "{told}");
     }
     let refused = writer.sync(MOMENT).unwrap_err().to_string();
+    assert!(refused.contains("(heard 1 of 3: a; missing b, c)"), "{refused}");
+    let sum = Replicated::<Sum>::open(&member, "Sum").unwrap();
+    let refused = sum.propose(&Sum { value: 1 }, MOMENT).unwrap_err().to_string();
     assert!(refused.contains("(heard 1 of 3: a; missing b, c)"), "{refused}");
 }
 
