@@ -91,10 +91,11 @@ mod agreed {
         writer.write(&Goal { robot: "ann".into(), place: 7 })?;
         // It is delivered, and so on the disks of all of them.
         writer.wait_for_acknowledgments(Duration::from_secs(5))?;
-        for sample in reader.take()? {
-            println!("{}. {:?}", sample.info.agreed.position, sample.data);
+        loop {
+            for sample in reader.wait_take(Duration::from_secs(3600))? {
+                println!("{}. {:?}", sample.info.agreed.position, sample.data);
+            }
         }
-        Ok(())
     }
 }
 

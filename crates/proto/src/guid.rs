@@ -120,8 +120,8 @@ impl EntityId {
         self.kind() & 0xc0 == 0x40
     }
 
-    /// Whether both are a vendor's own and differ at most in their kinds: the writer of somebody's messages to
-    /// others, and the reader of theirs.
+    /// Whether both are a vendor's own and differ at most in their kinds: the writer of somebody's messages
+    /// to others, and the reader of theirs.
     #[must_use]
     pub const fn is_counterpart(self, other: Self) -> bool {
         let ([a, b, c, _], [d, e, f, _]) = (self.0, other.0);

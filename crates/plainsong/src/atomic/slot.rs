@@ -679,8 +679,8 @@ impl State {
         }
     }
 
-    /// Whether others wait for what this member has: they deliver by it, or have sent a good part of what they
-    /// may. Of two members the other one has delivered what it sent without it, and hears of it in time.
+    /// Whether others wait for what this member has: they deliver by it, or have sent a good part of what
+    /// they may. Of two members the other one has delivered what it sent without it, and hears of it in time.
     fn is_row_due(&self) -> bool {
         let bounds = GroupLimits::default();
         let (entries, octets) = self.untold;
