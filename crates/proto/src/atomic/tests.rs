@@ -2,6 +2,7 @@
 
 mod founding;
 mod pause;
+mod refused;
 mod transfer;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -116,6 +116,10 @@ impl World {
     fn may_find_out(&self, view: &View, voter: VoterId) -> bool {
         let is_it = |id: MemberId| id.voter() == voter && !self.kept_views.contains(&id);
         let Some(place) = view.members.iter().find(|it| is_it(it.id)) else { return false };
+        let is_clone = |it: &Process| it.is_clone && it.prefix == place.id.prefix;
+        if self.processes.iter().any(is_clone) {
+            return false;
+        }
         let node = usize::from(place.id.prefix.0[0]).saturating_sub(1);
         let Some(now) = self.of_node[node].map(|it| &self.processes[it]) else { return false };
         let was_killed = now.prefix != place.id.prefix && !now.is_leaving;

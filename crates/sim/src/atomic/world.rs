@@ -8,6 +8,7 @@ use std::sync::Arc;
 use plainsong_proto::atomic::Storage;
 use plainsong_proto::atomic::coordinator::{Coordinator, Proposal};
 use plainsong_proto::atomic::member::{Member, Phase};
+use plainsong_proto::atomic::view::Voters;
 use plainsong_proto::atomic::{Decision, Destination, EntryHeader, MemberId, Message};
 use plainsong_proto::time::{Duration, Instant};
 
@@ -661,6 +662,12 @@ impl World {
 
     fn on_decided(&mut self, index: usize, decision: &Arc<Decision>) {
         if !self.processes[index].is_alive() {
+            return;
+        }
+        // Members vote in their own group.
+        let is_elsewhere = self.plan.config.voters == Voters::Members
+            && self.processes[index].epoch().is_some_and(|(own, _)| own != decision.next.instance);
+        if is_elsewhere {
             return;
         }
         let is_cut_off = (0..self.processes.len()).all(|other| {
