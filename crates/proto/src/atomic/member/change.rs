@@ -310,7 +310,7 @@ impl<B: Body> Member<B> {
     pub(super) fn on_report(&mut self, now: Instant, instance: u64, report: &Report) {
         if !self.is_in(instance, report.epoch) {
             self.help_old(instance, report.epoch, report.speaker());
-            self.on_report_of_rival(instance, report);
+            self.on_report_of_rival(now, instance, report);
             return;
         }
         if let Some(current) = &mut self.epoch
@@ -378,24 +378,32 @@ impl<B: Body> Member<B> {
 
     /// Somebody has stopped in another group. If that is older, and this member may have been named in it
     /// before its process started again, that group may wait for its vote.
-    fn on_report_of_rival(&mut self, instance: u64, report: &Report) {
+    fn on_report_of_rival(&mut self, now: Instant, instance: u64, report: &Report) {
         let is_older = self.view().is_some_and(|view| instance < view.instance);
+        if self.config.bootstrap_after.is_none() || !is_older {
+            return;
+        }
         let has_begun = report.epoch > 1 || report.position > 0 || report.holds.iter().any(|it| *it > 0);
-        if self.config.bootstrap_after.is_some() && is_older && has_begun && self.may_be_elsewhere() {
+        if (has_begun || self.has_not_begun()) && self.may_be_elsewhere() {
             let ask = Message::AskView { from: self.id, epoch: 0 };
             self.actions.push_back(Action::Send(Destination::Member(report.speaker()), ask));
         }
+        self.give_way(now);
     }
 
     /// There is another group, and this one never began: nothing was agreed in it, since this member has
     /// vouched for nothing, and there is no majority of its voters.
     pub(super) fn give_way(&mut self, now: Instant) {
-        let Some(epoch) = &self.epoch else { return };
-        let is_empty = epoch.view.epoch == 1 && self.have == 0 && epoch.vouched().iter().all(|it| *it == 0);
         let may_give_way = self.config.bootstrap_after.is_some() && self.phase == Phase::Frozen;
-        if may_give_way && self.is_suspended && is_empty {
+        if may_give_way && self.is_suspended && self.has_not_begun() {
             self.renounce(now);
         }
+    }
+
+    /// Nothing was delivered in its group, and nothing will be without this member.
+    fn has_not_begun(&self) -> bool {
+        let is_first = |epoch: &Epoch<B>| epoch.view.epoch == 1 && epoch.vouched().iter().all(|it| *it == 0);
+        self.have == 0 && self.epoch.as_ref().is_some_and(is_first)
     }
 
     /// Goes into an older group that counts on it. Who it is now it was in no other group than in the one
