@@ -4,6 +4,7 @@
 
 mod atomic;
 mod demo;
+mod idl;
 mod output;
 mod perf;
 mod shape_type;
@@ -29,6 +30,8 @@ enum Command {
     Atomic(atomic::Options),
     /// Show moving shapes between processes of this machine, and any other DDS on the same topic.
     Demo(demo::Options),
+    /// Compile IDL files: check them, and write Rust types.
+    Idl(idl::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(Box<shapes::Options>),
     /// Vote in the groups of ATOMIC topics, as a member of none.
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Atomic(options) => atomic::run(&options),
         Command::Demo(options) => demo::run(&options),
+        Command::Idl(options) => idl::run(&options),
         Command::Shapes(options) => shapes::run(&options),
         Command::Witness(options) => witness::run(&options),
         Command::Perf(options) => perf::run(&options),

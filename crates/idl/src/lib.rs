@@ -16,6 +16,7 @@
 
 mod ast;
 mod backend;
+pub mod build;
 mod compile;
 mod diagnostic;
 mod idl;

@@ -34,8 +34,8 @@ use plainsong_proto::cdr::{DdsType, Endianness, XcdrVersion, from_payload, to_pa
 fn assert_survives<T: DdsType + PartialEq + Debug>(value: &T) {
     for version in [XcdrVersion::Xcdr1, XcdrVersion::Xcdr2] {
         let mut payload = Vec::new();
-        to_payload(value, version, Endianness::Little, &mut payload).unwrap();
-        assert_eq!(&from_payload::<T>(&payload).unwrap(), value, "{version:?}");
+        to_payload(value, version, Endianness::Little, &mut payload).expect("it can be encoded");
+        assert_eq!(&from_payload::<T>(&payload).expect("it can be decoded"), value, "{version:?}");
     }
 }
 

@@ -13,9 +13,9 @@ fn directory() -> &'static Path {
 fn assert_recorded(name: &str, found: &str) {
     let path = directory().join(name);
     if env::var_os("RECORD").is_some() {
-        fs::write(&path, found).unwrap();
+        fs::write(&path, found).expect("golden files can be written");
     }
-    let expected = fs::read_to_string(&path).unwrap();
+    let expected = fs::read_to_string(&path).expect("there is a golden file");
     assert!(expected == found, "{name} is not what is written; RECORD=1 shows the difference:\n{found}");
 }
 

@@ -5,7 +5,7 @@ use crate::model::{DefinitionId, DefinitionKind, Element, Model, Type};
 /// For each definition the number of its circle; those of no other circle stand alone.
 pub(super) struct Circles {
     circle: Vec<usize>,
-    /// It refers to itself.
+    /// It refers to itself, perhaps by way of others.
     own: Vec<bool>,
 }
 
@@ -13,8 +13,11 @@ impl Circles {
     pub(super) fn of(model: &Model) -> Self {
         let count = model.definitions().count();
         let edges = (0..count).map(|index| references(model, DefinitionId(index))).collect::<Vec<_>>();
-        let own = edges.iter().enumerate().map(|(index, to)| to.contains(&index)).collect();
-        Self { circle: components(&edges), own }
+        let circle = components(&edges);
+        let in_circle = |index: usize, to: &usize| *to == index || circle[*to] == circle[index];
+        let own = edges.iter().enumerate().map(|(index, to)| to.iter().any(|to| in_circle(index, to)));
+        let own = own.collect();
+        Self { circle, own }
     }
 
     /// Whether the two are parts of one circle.

@@ -63,7 +63,7 @@ impl Writer<'_> {
             Type::Named(id)
                 if external && !matches!(self.model.definition(*id).kind, DefinitionKind::Alias(_)) =>
             {
-                self.path(of, *id)
+                if *id == of { "Self".to_owned() } else { self.path(of, *id) }
             }
             _ => self.ty(of, ty, lost),
         }
@@ -93,7 +93,7 @@ impl Writer<'_> {
             Type::Named(id) if self.circles.together(of, *id) => match &self.model.definition(*id).kind {
                 // An alias within a circle would hide the circle from the derive.
                 DefinitionKind::Alias(aliased) => self.ty(of, aliased, lost),
-                _ if *id == of => self.path(of, *id),
+                _ if *id == of => "Self".to_owned(),
                 _ => {
                     let path = self.path(of, *id);
                     format!("{}<{path}>", self.std(of, "Box", "boxed"))
