@@ -164,7 +164,10 @@ pub(super) fn send_entry(
     let head = Head::encode(nonce, header, entry, (is_apart, is_awaited));
     if is_apart {
         send(NewPayload::Octets(&head))?;
-        return send(NewPayload::Payload(&mut entry.payload.clone()));
+        let number = send(NewPayload::Payload(&mut entry.payload.clone()));
+        // Two in a row are no flow of which the end waits for more.
+        writer.flush(now, out);
+        return number;
     }
     let bytes = HEAD_BYTES + entry.payload.len();
     if bytes <= SHORT_BYTES_MAX {
