@@ -130,7 +130,7 @@ impl<B: Body> Member<B> {
             self.enter(instance, lineage);
             self.tick_fetch(now);
         }
-        if self.was_member && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
+        if self.has_group() && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
             self.is_suspended = true;
             self.actions.push_back(Action::Status(Status::Suspended));
         }
@@ -151,9 +151,14 @@ impl<B: Body> Member<B> {
         self.bootstrap(now);
     }
 
-    /// Who was a member makes no other group: the one that it was in may go on where it is not heard.
+    /// Who was a member makes no other group: the one that it was in may go on where it is not heard. Nor does who
+    /// has something of one on its disk: that group may come back, and all that was agreed meanwhile would be void.
     fn may_bootstrap(&self) -> bool {
-        self.config.bootstrap_after.is_some() && !self.was_member
+        self.config.bootstrap_after.is_some() && !self.has_group()
+    }
+
+    fn has_group(&self) -> bool {
+        self.was_member || self.config.storage != Storage::None && self.have > 0
     }
 
     fn forget_silent(&mut self, now: Instant) {

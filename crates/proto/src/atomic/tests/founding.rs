@@ -99,3 +99,28 @@ fn a_group_in_which_nothing_was_agreed_and_nothing_can_be_gives_way_to_another()
         all_take_part_in_one_group(&world);
     }
 }
+
+#[test]
+fn who_has_something_of_a_group_on_its_disk_makes_no_other_though_it_was_no_member() {
+    let mut world = World { storage: Storage::Durable, ..World::new(true) };
+    world.start(1);
+    world.run(Duration::from_secs(1));
+    world.write(1, 7).unwrap();
+    world.run(Duration::from_millis(10));
+    let begun = instance(&world, 1);
+    world.start(2);
+    while world.samples(2).is_empty() {
+        world.run(Duration::from_micros(100));
+    }
+    assert_eq!(world.phases()[1].0, Phase::Joining);
+    let disk = world.nodes.remove(&1).unwrap().disk;
+    world.run(Duration::from_secs(2));
+    start_again(&mut world, 2, 3);
+    world.run(Duration::from_secs(3));
+    assert_eq!(world.phases()[0].0, Phase::Joining);
+    assert!(world.nodes[&3].statuses.contains(&Status::Suspended));
+    world.start_with(4, disk);
+    world.run(Duration::from_secs(3));
+    all_take_part_in_one_group(&world);
+    assert_eq!((instance(&world, 3), world.samples(3)), (begun, vec![(1, 7)]));
+}
