@@ -109,6 +109,8 @@ pub(crate) struct Member {
 #[derive(Debug, Clone)]
 pub(crate) struct Declarator {
     pub(crate) name: Name,
+    /// Those of the elements of an array: `long a @external [3]`.
+    pub(crate) annotations: Vec<Annotation>,
     pub(crate) dimensions: Vec<Expression>,
 }
 

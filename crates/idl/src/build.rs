@@ -69,7 +69,7 @@ pub fn compile_with<P: AsRef<Path>>(compiler: &Compiler, files: &[P]) -> Result<
     let name = files.first().and_then(|path| path.as_ref().file_stem()).unwrap_or_default();
     let options = Options { name: name.to_string_lossy().into_owned() };
     let mut diagnostics = compilation.diagnostics;
-    let generated = Rust.generate(&model, &options, &mut diagnostics);
+    let generated = Rust::default().generate(&model, &options, &mut diagnostics);
     if diagnostics.has_errors() {
         return Err(Error(diagnostics.render(&compilation.sources)));
     }

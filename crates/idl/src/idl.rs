@@ -321,18 +321,15 @@ impl Writer<'_> {
     fn declared(&self, ty: &Type) -> (String, String) {
         match ty {
             Type::Array { element, dimensions } => {
-                let dimensions = dimensions.iter().map(|size| format!("[{size}]")).collect::<String>();
-                (self.element(element), dimensions)
+                let sizes = dimensions.iter().map(|size| format!("[{size}]")).collect::<String>();
+                (self.ty(&element.ty), format!("{}{sizes}", element_annotations(element)))
             }
             _ => (self.ty(ty), String::new()),
         }
     }
 
     fn element(&self, element: &Element) -> String {
-        let external = if element.external { "@external " } else { "" };
-        let construct =
-            element.try_construct.map_or_else(String::new, |kind| format!("{} ", try_construct(kind)));
-        format!("{external}{construct}{}", self.ty(&element.ty))
+        format!("{}{}", element_annotations(element).trim_start(), self.ty(&element.ty))
     }
 
     fn ty(&self, ty: &Type) -> String {
@@ -385,6 +382,15 @@ impl Writer<'_> {
             },
         }
     }
+}
+
+/// What is said of the elements of a collection, with spaces around it.
+fn element_annotations(element: &Element) -> String {
+    let external = if element.external { " @external" } else { "" };
+    let construct =
+        element.try_construct.map_or_else(String::new, |kind| format!(" {}", try_construct(kind)));
+    let text = format!("{external}{construct}");
+    if text.is_empty() { text } else { text + " " }
 }
 
 const fn try_construct(kind: TryConstruct) -> &'static str {

@@ -26,7 +26,8 @@ mod generated {
 use std::fmt::Debug;
 
 use generated::plant::{
-    Choice, Command, Device, Keywords, Left, Node, Point, Pump, PumpState, Reading, Right, Value, parts,
+    Bigs, Choice, Command, Device, Keyed, Keywords, Left, Node, Point, Pump, PumpState, Reading, Right, Tree,
+    Value, parts,
 };
 use plainsong_proto::cdr::{DdsType, Endianness, XcdrVersion, from_payload, to_payload};
 
@@ -66,6 +67,9 @@ fn generated_types_survive_encoding() {
     let last = Node { id: 2, ..Node::default() };
     assert_survives(&Node { id: 1, children: vec![last.clone()], next: Some(Box::new(last)), choice: None });
     assert_survives(&Left { rights: vec![Box::new(Right { left: Some(Box::default()) })] });
+    assert_survives(&Keyed { id: 5 });
+    assert_survives(&Tree { pair: Some(Box::new([Tree::default(), Tree::default()])) });
+    assert_survives(&Bigs { all: [[1; 300], [2; 300]], one: None });
     assert_survives(&Keywords { r#fn: 1, r#struct: 2, self_: 3, foo_bar: 4 });
 }
 

@@ -26,7 +26,7 @@ fn types_become_rust_and_idl() {
     let model = compilation.model.as_ref().unwrap_or_else(|| panic!("{}", compilation.render()));
     let options = Options { name: "types".to_owned() };
     let mut diagnostics = Diagnostics::default();
-    let rust = Rust.generate(model, &options, &mut diagnostics);
+    let rust = Rust { leave_out: true }.generate(model, &options, &mut diagnostics);
     assert_recorded("types.rust", &rust[0].text);
     assert_recorded("types.warnings.txt", &diagnostics.render(&compilation.sources));
     let idl = Idl.generate(model, &options, &mut diagnostics);

@@ -49,7 +49,7 @@ fn fuzz_random_models() {
         |text| {
             let read = Compiler::new().compile_from(&Memory::new().with("a.idl", text), &["a.idl"]);
             let model = read.model.unwrap();
-            Rust.generate(&model, &Options::default(), &mut Diagnostics::default());
+            Rust::default().generate(&model, &Options::default(), &mut Diagnostics::default());
             idl(&model) == *text
         },
     );
@@ -290,8 +290,7 @@ impl Maker<'_> {
             return self.ty(0);
         }
         let dimensions = (0..1 + self.random.below(2)).map(|_| 1 + self.random.below(40) as u32).collect();
-        // In IDL an annotation there is one of the member.
-        Type::Array { element: Element::new(self.ty(1)).into(), dimensions }
+        Type::Array { element: self.element(0).into(), dimensions }
     }
 
     fn element(&mut self, depth: usize) -> Element {

@@ -51,6 +51,9 @@ pub(crate) struct Options {
     /// Extensibility of types that tell none
     #[arg(long, value_enum, default_value_t = DefaultExtensibility::Appendable)]
     default_extensibility: DefaultExtensibility,
+    /// Leave out types that Rust types of Plainsong cannot say, and those that use them, with a warning
+    #[arg(long)]
+    leave_out: bool,
     /// Write nothing; say what is wrong
     #[arg(long)]
     check: bool,
@@ -125,7 +128,7 @@ fn generate(options: &Options, compilation: &mut Compilation) -> Vec<GeneratedFi
         || options.files.first().and_then(|path| path.file_stem()).map(|stem| stem.to_string_lossy().into());
     let name = options.name.clone().or_else(first).unwrap_or_default();
     let backend: &dyn Backend = match options.language {
-        Language::Rust => &Rust,
+        Language::Rust => &Rust { leave_out: options.leave_out },
         Language::Idl => &Idl,
     };
     backend.generate(model, &BackendOptions { name }, &mut compilation.diagnostics)

@@ -177,6 +177,7 @@ impl Parser<'_> {
                 return Err(failed);
             }
         };
+        let annotations = self.annotations()?;
         let mut dimensions = Vec::new();
         while self.take_mark("[") {
             if self.is_mark("]") {
@@ -186,7 +187,7 @@ impl Parser<'_> {
             dimensions.push(self.expression()?);
             self.expect_mark("]", "the size of an array")?;
         }
-        Ok(Declarator { name, dimensions })
+        Ok(Declarator { name, annotations, dimensions })
     }
 
     /// A word before what should be a name may be a type of another language.

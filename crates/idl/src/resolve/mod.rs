@@ -356,7 +356,7 @@ impl<'a> Resolver<'a> {
             if !matches!(self.declare(scope, &declarator.name, symbol), Declared::New) {
                 continue;
             }
-            let ty = ty.clone().and_then(|ty| self.array(scope, ty, &declarator.dimensions));
+            let ty = ty.clone().and_then(|ty| self.array(scope, ty, declarator));
             let _ = self.complete(scope, id, &declarator.name, told, ty.map(DefinitionKind::Alias));
         }
     }

@@ -72,7 +72,7 @@ impl Resolver<'_> {
             let told = self.annotations(&member.annotations, Target::MEMBER);
             let ty = self.ty(inner, &member.ty, defaults);
             for declarator in &member.declarators {
-                let resolved = ty.clone().and_then(|ty| self.array(inner, ty, &declarator.dimensions));
+                let resolved = ty.clone().and_then(|ty| self.array(inner, ty, declarator));
                 let resolved = resolved.and_then(|ty| {
                     self.member(inner, id, &told, ty, &declarator.name, aggregate.autoid, &mut taken)
                 });

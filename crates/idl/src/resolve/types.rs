@@ -1,10 +1,10 @@
 //! Types where they are used.
 
-use super::annotation::Target;
+use super::annotation::{Annotations, Target};
 use super::constant::range;
 use super::scope::{ScopeId, SymbolKind};
 use super::{Defaults, Missing, Resolved, Resolver};
-use crate::ast::{Expression, TypeKind, TypeSpec};
+use crate::ast::{Declarator, Expression, TypeKind, TypeSpec};
 use crate::diagnostic::Diagnostic;
 use crate::limits::ARRAY_ELEMENTS_MAX;
 use crate::model::{DefinitionId, DefinitionKind, Element, Primitive, Type};
@@ -66,8 +66,12 @@ impl Resolver<'_> {
     fn element(&mut self, scope: ScopeId, spec: &TypeSpec, defaults: Defaults) -> Resolved<Element> {
         let told = self.annotations(&spec.annotations, Target::ELEMENT);
         let ty = self.ty(scope, spec, defaults)?;
-        let external = self.flag(&told, "external").or_else(|| self.flag(&told, "shared")).unwrap_or(false);
-        Ok(Element { ty, external, try_construct: self.try_construct(&told) })
+        Ok(self.annotated_element(&told, ty))
+    }
+
+    fn annotated_element(&mut self, told: &Annotations<'_>, ty: Type) -> Element {
+        let external = self.flag(told, "external").or_else(|| self.flag(told, "shared")).unwrap_or(false);
+        Element { ty, external, try_construct: self.try_construct(told) }
     }
 
     fn bound(&mut self, scope: ScopeId, bound: Option<&Expression>, what: &str) -> Resolved<Option<u32>> {
@@ -109,13 +113,14 @@ impl Resolver<'_> {
     }
 
     /// The type with the dimensions that a declarator has.
-    pub(super) fn array(&mut self, scope: ScopeId, ty: Type, dimensions: &[Expression]) -> Resolved<Type> {
-        if dimensions.is_empty() {
+    pub(super) fn array(&mut self, scope: ScopeId, ty: Type, declarator: &Declarator) -> Resolved<Type> {
+        let told = self.annotations(&declarator.annotations, Target::ELEMENT);
+        if declarator.dimensions.is_empty() {
             return Ok(ty);
         }
         let mut sizes = Vec::new();
         let mut elements = 1_u64;
-        for dimension in dimensions {
+        for dimension in &declarator.dimensions {
             let size = self.count(scope, dimension, "the size of an array")?;
             elements = elements.saturating_mul(u64::from(size));
             if elements > ARRAY_ELEMENTS_MAX {
@@ -124,7 +129,8 @@ impl Resolver<'_> {
             }
             sizes.push(size);
         }
-        Ok(Type::Array { element: Element::new(ty).into(), dimensions: sizes })
+        let element = self.annotated_element(&told, ty);
+        Ok(Type::Array { element: element.into(), dimensions: sizes })
     }
 
     /// The type within which this one would have to stand, and which is not complete yet.

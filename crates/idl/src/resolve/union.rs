@@ -98,7 +98,7 @@ impl Resolver<'_> {
             let told = self.annotations(&case.annotations, Target::CASE);
             let declarator = &case.declarator;
             let member = self.ty(scope, &case.ty, defaults);
-            let member = member.and_then(|ty| self.array(scope, ty, &declarator.dimensions));
+            let member = member.and_then(|ty| self.array(scope, ty, declarator));
             let autoid = aggregate.autoid;
             let member =
                 member.and_then(|ty| self.member(scope, id, &told, ty, &declarator.name, autoid, &mut taken));

@@ -2,7 +2,7 @@
 
 use super::Writer;
 use crate::model::{
-    Aggregate, AutoId, DefinitionId, DefinitionKind, Extensibility, Member, Primitive, Structure,
+    Aggregate, AutoId, Case, DefinitionId, DefinitionKind, Extensibility, Member, Primitive, Structure,
     TryConstruct, Type, Union, Value,
 };
 use crate::resolve::hash_id;
@@ -139,7 +139,7 @@ impl Writer<'_> {
     /// A default within the box or option of its member.
     fn boxed(&self, id: DefinitionId, member: &Member, value: &Value) -> String {
         let mut text = self.owned(id, &member.ty, value);
-        if member.external {
+        if self.is_boxed(id, member) {
             text = format!("{}::new({text})", self.std(id, "Box", "boxed"));
         }
         if member.optional { format!("Some({text})") } else { text }
@@ -147,11 +147,16 @@ impl Writer<'_> {
 
     /// Whether the standard library has no default for it.
     fn is_long(&self, member: &Member) -> bool {
-        if member.optional {
-            return false;
+        !member.optional && self.is_long_array(&member.ty)
+    }
+
+    fn is_long_array(&self, ty: &Type) -> bool {
+        match self.model.resolved(ty) {
+            Type::Array { element, dimensions } => {
+                dimensions.iter().any(|size| *size > DEFAULT_ARRAY_MAX) || self.is_long_array(&element.ty)
+            }
+            _ => false,
         }
-        matches!(self.model.resolved(&member.ty),
-            Type::Array { dimensions, .. } if dimensions.iter().any(|size| *size > DEFAULT_ARRAY_MAX))
     }
 
     fn default_by_hand(&mut self, id: DefinitionId, members: &[(&Member, &String)]) {
@@ -169,7 +174,7 @@ impl Writer<'_> {
                 Some(value) => self.boxed(id, member, value),
                 None if self.is_long(member) => {
                     let text = self.array_default(id, &member.ty);
-                    if member.external {
+                    if self.is_boxed(id, member) {
                         format!("{}::new({text})", self.std(id, "Box", "boxed"))
                     } else {
                         text
@@ -198,10 +203,6 @@ impl Writer<'_> {
 
     pub(super) fn union(&mut self, id: DefinitionId, union: &Union, derive: &str) {
         let discriminator = match self.model.resolved(&union.discriminator).clone() {
-            Type::Primitive(Primitive::WChar) => {
-                self.unsupported(id, "a discriminator of type `wchar`", "use an integer");
-                return;
-            }
             Type::Named(named) => self.path(id, named),
             resolved => self.ty(id, &resolved, &mut super::types::Lost { bound: false }),
         };
@@ -213,18 +214,17 @@ impl Writer<'_> {
         self.line(&format!("pub enum {name} {{"));
         self.depth += 1;
         for ((case, variant), automatic) in union.cases.iter().zip(names).zip(1..) {
-            let (ty, bound) = self.member_type(id, &case.member);
             let mut selected = Vec::new();
             if case.default {
                 selected.push("default".to_owned());
             }
             let mut labels = case.labels.clone();
             if case.default && labels.is_empty() && !self.has_number_labels(union) {
-                match self.unused_label(union) {
-                    Some(label) => labels.push(label),
-                    None => self.unsupported(id, "a default that nothing selects", "remove the default"),
-                }
+                // Without one nothing selects the default, of which there was a warning.
+                let Some(label) = self.unused_label(union) else { continue };
+                labels.push(label);
             }
+            let (ty, bound) = self.member_type(id, &case.member);
             let labels = labels.iter().map(|label| self.label(id, union, *label)).collect::<Vec<_>>();
             match labels.as_slice() {
                 [] => {}
@@ -243,7 +243,12 @@ impl Writer<'_> {
     /// The default of a union: its first member (XTypes 1.3 table 9).
     fn union_default(&mut self, id: DefinitionId, union: &Union) {
         let (name, names) = (&self.names.paths[id.0].1, &self.names.members[id.0]);
-        let (Some(case), Some(variant)) = (union.cases.first(), names.first()) else { return };
+        let written = |case: &Case| {
+            let told = !case.labels.is_empty() || self.has_number_labels(union);
+            told || self.unused_label(union).is_some()
+        };
+        let first = union.cases.iter().zip(names).find(|(case, _)| written(case));
+        let Some((case, variant)) = first else { return };
         let default = self.std(id, "Default", "default");
         let value = match &case.member.default {
             Some(value) => self.boxed(id, &case.member, value),

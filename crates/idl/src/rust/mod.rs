@@ -1,6 +1,7 @@
 //! Rust: what a person would have written with `#[derive(DdsType)]`.
 
 mod aggregate;
+mod lacking;
 mod names;
 mod recursion;
 mod simple;
@@ -13,12 +14,19 @@ use crate::backend::{Backend, GeneratedFile, Options};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::model::{DefinitionId, DefinitionKind, Model, Verbatim};
 
+use lacking::Lacking;
 use names::{camel, screaming, snake, unique, unique_module};
 use recursion::Circles;
 
 /// Writes one file of Rust, with a module for each module of IDL.
+///
+/// What the derive cannot say is an error; see `docs/idl.md`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rust;
+pub struct Rust {
+    /// Leaves out types that the derive cannot say, and those that use them, with a warning instead of an
+    /// error.
+    pub leave_out: bool,
+}
 
 impl Backend for Rust {
     fn generate(
@@ -30,8 +38,17 @@ impl Backend for Rust {
         let mut names = Names::of(model);
         let root = std::mem::take(&mut names.root);
         let circles = Circles::of(model);
-        let mut writer =
-            Writer { model, names: &names, circles: &circles, diagnostics, text: String::new(), depth: 0 };
+        let lacking = Lacking::of(model);
+        lacking.say(model, self.leave_out, diagnostics);
+        let mut writer = Writer {
+            model,
+            names: &names,
+            circles: &circles,
+            lacking: &lacking,
+            diagnostics,
+            text: String::new(),
+            depth: 0,
+        };
         writer.line("// Written by `plainsong idl`; changes are lost when it runs again.");
         writer.module_body(&root);
         let path = format!("{}.rs", if options.name.is_empty() { "types" } else { &options.name });
@@ -128,6 +145,7 @@ struct Writer<'a> {
     model: &'a Model,
     names: &'a Names,
     circles: &'a Circles,
+    lacking: &'a Lacking,
     diagnostics: &'a mut Diagnostics,
     text: String,
     depth: usize,
@@ -144,10 +162,11 @@ impl Writer<'_> {
 
     fn module_body(&mut self, module: &Module) {
         let derives = module.items.iter().any(|id| {
-            matches!(
-                self.model.definition(*id).kind,
-                DefinitionKind::Structure(_) | DefinitionKind::Union(_) | DefinitionKind::Enumeration(_)
-            )
+            !self.lacking.has(*id)
+                && matches!(
+                    self.model.definition(*id).kind,
+                    DefinitionKind::Structure(_) | DefinitionKind::Union(_) | DefinitionKind::Enumeration(_)
+                )
         });
         // The name of the derive would be that of a type of the module.
         let import = derives && !module.types.contains("DdsType");
@@ -188,6 +207,9 @@ impl Writer<'_> {
     }
 
     fn definition(&mut self, id: DefinitionId, module: &Module) {
+        if self.lacking.has(id) {
+            return;
+        }
         let derive = if module.types.contains("DdsType") { "plainsong::types::DdsType" } else { "DdsType" };
         let definition = self.model.definition(id);
         match &definition.kind {
@@ -196,9 +218,7 @@ impl Writer<'_> {
             DefinitionKind::Union(union) => self.union(id, union, derive),
             DefinitionKind::Enumeration(enumeration) => self.enumeration(id, enumeration, derive),
             DefinitionKind::Bitmask(bitmask) => self.bitmask(id, bitmask),
-            DefinitionKind::Bitset(_) => {
-                self.unsupported(id, "a bitset", "write a structure, or an integer and its bits");
-            }
+            DefinitionKind::Bitset(bitset) => self.bitset(id, bitset),
             DefinitionKind::Alias(ty) => self.alias(id, ty),
         }
     }
@@ -219,13 +239,6 @@ impl Writer<'_> {
         }
     }
 
-    /// An error: neither the derive nor this back end has it.
-    fn unsupported(&mut self, id: DefinitionId, what: &str, hint: &str) {
-        let name = self.model.definition(id).full_name();
-        let message = format!("`{name}` has {what}, which Rust types of Plainsong have not yet");
-        self.say(id, Severity::Error, message, hint);
-    }
-
     /// A warning that is given once for each kind.
     fn weaker(&mut self, id: DefinitionId, kind: &str, message: String, hint: &str) {
         let span = self.model.span(id);
@@ -237,16 +250,5 @@ impl Writer<'_> {
             hint: Some(hint.into()),
         };
         self.diagnostics.push_once(&format!("rust {kind}"), said);
-    }
-
-    fn say(&mut self, id: DefinitionId, severity: Severity, message: String, hint: &str) {
-        let span = self.model.span(id);
-        self.diagnostics.push(Diagnostic {
-            severity,
-            message,
-            span,
-            notes: Vec::new(),
-            hint: Some(hint.into()),
-        });
     }
 }

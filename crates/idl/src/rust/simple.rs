@@ -1,8 +1,10 @@
 //! Constants, enumerations, bitmasks and aliases.
 
+use std::collections::HashSet;
+
 use super::Writer;
 use super::types::Lost;
-use crate::model::{Bitmask, DefinitionId, DefinitionKind, Enumeration, Type, Value};
+use crate::model::{Bitmask, Bitset, DefinitionId, DefinitionKind, Enumeration, Type, Value};
 
 impl Writer<'_> {
     pub(super) fn constant(&mut self, id: DefinitionId, ty: &Type, value: &Value) {
@@ -116,6 +118,27 @@ impl Writer<'_> {
             self.documentation(&flag.verbatim, &[]);
             let flag_name = flag_name.trim_start_matches("r#");
             self.line(&format!("pub const {prefix}_{flag_name}: {name} = 1 << {};", flag.position));
+        }
+    }
+
+    /// An integer, and for each field its lowest bit and its width: the same on the wire.
+    pub(super) fn bitset(&mut self, id: DefinitionId, bitset: &Bitset) {
+        let definition = self.model.definition(id);
+        let name = &self.names.paths[id.0].1;
+        let bits = bitset.bits.next_power_of_two().max(8);
+        let message = format!(
+            "peers are told that the bitset `{}` is an integer of {bits} bits",
+            definition.full_name()
+        );
+        self.weaker(id, "bitset", message, "the derive has no bitsets; the octets are the same");
+        self.documentation(&definition.verbatim, &[]);
+        self.line(&format!("pub type {name} = u{bits};"));
+        let prefix = super::names::screaming(&definition.name);
+        let mut taken = HashSet::new();
+        for field in &bitset.fields {
+            let field_name = super::names::unique(super::names::screaming(&field.name), &mut taken);
+            self.line(&format!("pub const {prefix}_{field_name}_SHIFT: u32 = {};", field.position));
+            self.line(&format!("pub const {prefix}_{field_name}_BITS: u32 = {};", field.width));
         }
     }
 

@@ -31,10 +31,10 @@ impl Writer<'_> {
     /// The type of a member, and its bound.
     pub(super) fn member_type(&mut self, of: DefinitionId, member: &Member) -> (String, Option<u32>) {
         let mut lost = Lost { bound: false };
-        let mut text = self.unboxed(of, &member.ty, member.external, &mut lost);
+        let boxed = self.is_boxed(of, member);
+        let mut text = self.unboxed(of, &member.ty, boxed, &mut lost);
         let mut bound = outer_bound(self.model.resolved(&member.ty));
-        let circular = !member.external && self.is_direct(of, &member.ty);
-        if member.external || circular {
+        if boxed {
             text = format!("{}<{text}>", self.std(of, "Box", "boxed"));
             lost.bound |= bound.take().is_some();
         }
@@ -49,10 +49,16 @@ impl Writer<'_> {
         (text, bound)
     }
 
+    /// Whether a member stands in a box. A key has none: its largest size must be known.
+    pub(super) fn is_boxed(&self, of: DefinitionId, member: &Member) -> bool {
+        (member.external && !member.key) || self.is_direct(of, &member.ty)
+    }
+
     /// Whether a member of this type would make the type contain itself.
     fn is_direct(&self, of: DefinitionId, ty: &Type) -> bool {
         match self.model.resolved(ty) {
             Type::Named(id) => *id == of && self.circles.together(of, of),
+            Type::Array { element, .. } => !element.external && self.is_direct(of, &element.ty),
             _ => false,
         }
     }
@@ -71,7 +77,7 @@ impl Writer<'_> {
 
     pub(super) fn ty(&mut self, of: DefinitionId, ty: &Type, lost: &mut Lost) -> String {
         match ty {
-            Type::Primitive(primitive) => self.primitive(of, *primitive),
+            Type::Primitive(primitive) => primitive_name(*primitive).to_owned(),
             Type::String { wide: false, .. } => self.std(of, "String", "string"),
             Type::String { wide: true, .. } => "plainsong::cdr::WString".to_owned(),
             Type::Sequence { element, .. } => {
@@ -86,10 +92,8 @@ impl Writer<'_> {
                 let (key, value) = (self.element(of, key, lost), self.element(of, value, lost));
                 format!("std::collections::BTreeMap<{key}, {value}>")
             }
-            Type::Fixed { .. } => {
-                self.unsupported(of, "a fixed-point number", "use an integer of the smallest unit");
-                "()".to_owned()
-            }
+            // `Lacking` has it.
+            Type::Fixed { .. } => "()".to_owned(),
             Type::Named(id) if self.circles.together(of, *id) => match &self.model.definition(*id).kind {
                 // An alias within a circle would hide the circle from the derive.
                 DefinitionKind::Alias(aliased) => self.ty(of, aliased, lost),
@@ -107,29 +111,6 @@ impl Writer<'_> {
         lost.bound |= outer_bound(self.model.resolved(&element.ty)).is_some();
         let text = self.unboxed(of, &element.ty, element.external, lost);
         if element.external { format!("{}<{text}>", self.std(of, "Box", "boxed")) } else { text }
-    }
-
-    fn primitive(&mut self, of: DefinitionId, primitive: Primitive) -> String {
-        let name = match primitive {
-            Primitive::Boolean => "bool",
-            Primitive::Octet | Primitive::UInt8 => "u8",
-            Primitive::Char => "char",
-            Primitive::WChar => "plainsong::cdr::WChar",
-            Primitive::Int8 => "i8",
-            Primitive::Int16 => "i16",
-            Primitive::UInt16 => "u16",
-            Primitive::Int32 => "i32",
-            Primitive::UInt32 => "u32",
-            Primitive::Int64 => "i64",
-            Primitive::UInt64 => "u64",
-            Primitive::Float32 => "f32",
-            Primitive::Float64 => "f64",
-            Primitive::Float128 => {
-                self.unsupported(of, "a `long double`", "use `double`");
-                "f64"
-            }
-        };
-        name.to_owned()
     }
 
     /// A value of this type; a string is a `&str`.
@@ -169,5 +150,25 @@ fn outer_bound(ty: &Type) -> Option<u32> {
     match ty {
         Type::String { bound, .. } | Type::Sequence { bound, .. } | Type::Map { bound, .. } => *bound,
         _ => None,
+    }
+}
+
+/// The type of a value.
+const fn primitive_name(primitive: Primitive) -> &'static str {
+    match primitive {
+        Primitive::Boolean => "bool",
+        Primitive::Octet | Primitive::UInt8 => "u8",
+        Primitive::Char => "char",
+        Primitive::WChar => "plainsong::cdr::WChar",
+        Primitive::Int8 => "i8",
+        Primitive::Int16 => "i16",
+        Primitive::UInt16 => "u16",
+        Primitive::Int32 => "i32",
+        Primitive::UInt32 => "u32",
+        Primitive::Int64 => "i64",
+        Primitive::UInt64 => "u64",
+        Primitive::Float32 => "f32",
+        // `Lacking` has the longest.
+        Primitive::Float64 | Primitive::Float128 => "f64",
     }
 }

@@ -17,7 +17,7 @@ pub fn run(text: &str) -> bool {
         return false;
     };
     let mut diagnostics = Diagnostics::default();
-    Rust.generate(&model, &Options::default(), &mut diagnostics);
+    Rust::default().generate(&model, &Options::default(), &mut diagnostics);
     let _ = diagnostics.render(&compilation.sources);
     let written = Idl.generate(&model, &Options::default(), &mut diagnostics);
     let idl = written.into_iter().map(|file| file.text).collect::<String>();

@@ -1,0 +1,110 @@
+//! Types that Rust types of Plainsong cannot say.
+
+use std::collections::HashMap;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::model::{DefinitionId, DefinitionKind, Model, Primitive, Type};
+
+/// What a definition has that the derive has not.
+struct Reason {
+    what: String,
+    hint: &'static str,
+    /// It is another definition.
+    other: bool,
+}
+
+/// Definitions that cannot be written, and why.
+pub(super) struct Lacking {
+    reasons: HashMap<DefinitionId, Reason>,
+}
+
+impl Lacking {
+    pub(super) fn of(model: &Model) -> Self {
+        let mut lacking = Self { reasons: HashMap::new() };
+        // Until those that use others are found, too.
+        loop {
+            let before = lacking.reasons.len();
+            for (id, _) in model.definitions() {
+                if !lacking.has(id)
+                    && let Some(reason) = lacking.reason(model, id)
+                {
+                    lacking.reasons.insert(id, reason);
+                }
+            }
+            if lacking.reasons.len() == before {
+                return lacking;
+            }
+        }
+    }
+
+    pub(super) fn has(&self, id: DefinitionId) -> bool {
+        self.reasons.contains_key(&id)
+    }
+
+    /// Says what is not written; if nothing is, what to do.
+    pub(super) fn say(&self, model: &Model, leave_out: bool, diagnostics: &mut Diagnostics) {
+        let mut sorted = self.reasons.iter().collect::<Vec<_>>();
+        sorted.sort_by_key(|(id, _)| **id);
+        for (id, Reason { what, hint, other }) in sorted {
+            let name = model.definition(*id).full_name();
+            let message = match (other, leave_out) {
+                (false, _) => format!("`{name}` has {what}, which Rust types of Plainsong have not yet"),
+                (true, true) => format!("`{name}` is left out: it uses {what}"),
+                // The error of the other one is enough.
+                (true, false) => continue,
+            };
+            let severity = if leave_out { Severity::Warning } else { Severity::Error };
+            let hint = format!("{hint}; `--leave-out` writes everything else");
+            let hint = (!leave_out).then_some(hint);
+            let span = model.span(*id);
+            diagnostics.push(Diagnostic { severity, message, span, notes: Vec::new(), hint });
+        }
+    }
+
+    fn reason(&self, model: &Model, id: DefinitionId) -> Option<Reason> {
+        match &model.definition(id).kind {
+            // A fixed constant is a string.
+            DefinitionKind::Constant { ty: Type::Fixed { .. }, .. } => None,
+            DefinitionKind::Constant { ty, .. } | DefinitionKind::Alias(ty) => self.in_type(model, ty),
+            DefinitionKind::Structure(structure) => {
+                model.all_members(structure).iter().find_map(|member| self.in_type(model, &member.ty))
+            }
+            DefinitionKind::Union(union) => {
+                let id_zero = union.cases.iter().any(|case| case.member.id == 0);
+                if id_zero {
+                    let what = "a member with the id 0, which is that of the discriminator".to_owned();
+                    return Some(Reason { what, hint: "give it another id", other: false });
+                }
+                if let Type::Primitive(Primitive::WChar) = model.resolved(&union.discriminator) {
+                    let what = "a discriminator of type `wchar`".to_owned();
+                    return Some(Reason { what, hint: "use an integer", other: false });
+                }
+                let inner = || union.cases.iter().find_map(|case| self.in_type(model, &case.member.ty));
+                self.in_type(model, &union.discriminator).or_else(inner)
+            }
+            DefinitionKind::Enumeration(_) | DefinitionKind::Bitmask(_) | DefinitionKind::Bitset(_) => None,
+        }
+    }
+
+    fn in_type(&self, model: &Model, ty: &Type) -> Option<Reason> {
+        match ty {
+            Type::Primitive(Primitive::Float128) => {
+                let what = "a `long double`".to_owned();
+                Some(Reason { what, hint: "use `double`", other: false })
+            }
+            Type::Fixed { .. } => {
+                let what = "a fixed-point number".to_owned();
+                Some(Reason { what, hint: "use an integer of the smallest unit", other: false })
+            }
+            Type::Named(id) if self.has(*id) => {
+                let what = format!("`{}`", model.definition(*id).full_name());
+                Some(Reason { what, hint: "", other: true })
+            }
+            Type::Sequence { element, .. } | Type::Array { element, .. } => self.in_type(model, &element.ty),
+            Type::Map { key, value, .. } => {
+                self.in_type(model, &key.ty).or_else(|| self.in_type(model, &value.ty))
+            }
+            Type::Primitive(_) | Type::String { .. } | Type::Named(_) => None,
+        }
+    }
+}
