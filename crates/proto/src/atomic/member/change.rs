@@ -376,15 +376,15 @@ impl<B: Body> Member<B> {
         }
     }
 
-    /// Somebody has stopped in another group. If that is older, and this member may have been named in it
-    /// before its process started again, that group may wait for its vote.
+    /// Somebody has stopped in another group. If that is older, and this member is named in it without knowing
+    /// so, that group may wait for its vote.
     fn on_report_of_rival(&mut self, now: Instant, instance: u64, report: &Report) {
         let is_older = self.view().is_some_and(|view| instance < view.instance);
         if self.config.bootstrap_after.is_none() || !is_older {
             return;
         }
         let has_begun = report.epoch > 1 || report.position > 0 || report.holds.iter().any(|it| *it > 0);
-        if (has_begun || self.has_not_begun()) && self.may_be_elsewhere() {
+        if has_begun || self.has_not_begun() {
             let ask = Message::AskView { from: self.id, epoch: 0 };
             self.actions.push_back(Action::Send(Destination::Member(report.speaker()), ask));
         }

@@ -152,11 +152,6 @@ impl<B: Body> Member<B> {
         self.disk.is_claimed || self.config.storage == Storage::None
     }
 
-    /// Whether it may be in a view that it does not know, beside the group in which it is.
-    pub(super) fn may_be_elsewhere(&self) -> bool {
-        self.disk.claims.iter().any(|id| *id != self.id && Some(*id) != self.disk.place)
-    }
-
     /// Who it was in the epoch before it is in no other one: what that held is gone.
     pub(super) fn take_place(&mut self, place: Option<MemberId>) {
         let before = std::mem::replace(&mut self.disk.place, place);
