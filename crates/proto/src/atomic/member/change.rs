@@ -376,8 +376,8 @@ impl<B: Body> Member<B> {
         }
     }
 
-    /// Somebody has stopped in another group. If that is older, and this member is named in it without knowing
-    /// so, that group may wait for its vote.
+    /// Somebody has stopped in another group. If that is older, and this member is named in it without
+    /// knowing so, that group may wait for its vote.
     fn on_report_of_rival(&mut self, now: Instant, instance: u64, report: &Report) {
         let is_older = self.view().is_some_and(|view| instance < view.instance);
         if self.config.bootstrap_after.is_none() || !is_older {

@@ -151,9 +151,9 @@ impl<B: Body> Member<B> {
         self.bootstrap(now);
     }
 
-    /// Who was a member makes no other group: the one that it was in may go on where it is not heard. Nor does
-    /// who has something of one on its disk: that group may come back, and all that was agreed meanwhile would
-    /// be void.
+    /// Who was a member makes no other group: the one that it was in may go on where it is not heard. Nor
+    /// does who has something of one on its disk: that group may come back, and all that was agreed
+    /// meanwhile would be void.
     fn may_bootstrap(&self) -> bool {
         self.config.bootstrap_after.is_some() && !self.has_group()
     }
