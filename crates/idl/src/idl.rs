@@ -71,6 +71,17 @@ impl Writer<'_> {
     }
 
     fn definition(&mut self, id: DefinitionId, definition: &Definition) {
+        match &definition.kind {
+            DefinitionKind::Alias(ty) => self.forward(id, &[ty]),
+            DefinitionKind::Structure(it) => {
+                self.forward(id, &it.members.iter().map(|it| &it.ty).collect::<Vec<_>>())
+            }
+            DefinitionKind::Union(it) => {
+                self.forward(id, &it.cases.iter().map(|it| &it.member.ty).collect::<Vec<_>>())
+            }
+            _ => {}
+        }
+        // After declarations of other types, to which it would belong.
         for text in &definition.verbatim {
             self.verbatim(text);
         }
@@ -82,12 +93,11 @@ impl Writer<'_> {
                 self.line(&format!("const {ty} {own} = {value};"));
             }
             DefinitionKind::Alias(ty) => {
-                self.forward(id, &[ty]);
                 let (ty, dimensions) = self.declared(ty);
                 self.line(&format!("typedef {ty} {own}{dimensions};"));
             }
-            DefinitionKind::Structure(structure) => self.structure(id, &own, structure),
-            DefinitionKind::Union(union) => self.union(id, &own, union),
+            DefinitionKind::Structure(structure) => self.structure(&own, structure),
+            DefinitionKind::Union(union) => self.union(&own, union),
             DefinitionKind::Enumeration(enumeration) => {
                 let mut annotations = vec![extensibility(enumeration.extensibility).to_owned()];
                 if enumeration.bit_bound != 32 {
@@ -128,7 +138,7 @@ impl Writer<'_> {
                 let flags = flags.collect::<Vec<_>>();
                 self.list(&annotations, "bitmask", &own, &flags);
             }
-            DefinitionKind::Bitset(bitset) => self.bitset(id, &own, bitset),
+            DefinitionKind::Bitset(bitset) => self.bitset(&own, bitset),
         }
     }
 
@@ -188,8 +198,7 @@ impl Writer<'_> {
         }
     }
 
-    fn structure(&mut self, id: DefinitionId, own: &str, structure: &Structure) {
-        self.forward(id, &structure.members.iter().map(|member| &member.ty).collect::<Vec<_>>());
+    fn structure(&mut self, own: &str, structure: &Structure) {
         self.aggregate(&structure.aggregate);
         let base = structure.base.map_or_else(String::new, |base| format!(" : {}", self.named(base)));
         self.line(&format!("struct {own}{base} {{"));
@@ -239,8 +248,7 @@ impl Writer<'_> {
         self.line(&format!("{text}{ty} {}{dimensions};", name(&member.name)));
     }
 
-    fn union(&mut self, id: DefinitionId, own: &str, union: &Union) {
-        self.forward(id, &union.cases.iter().map(|case| &case.member.ty).collect::<Vec<_>>());
+    fn union(&mut self, own: &str, union: &Union) {
         self.aggregate(&union.aggregate);
         let key = if union.key { "@key " } else { "" };
         let discriminator = self.ty(&union.discriminator);
@@ -281,7 +289,7 @@ impl Writer<'_> {
         }
     }
 
-    fn bitset(&mut self, _: DefinitionId, own: &str, bitset: &Bitset) {
+    fn bitset(&mut self, own: &str, bitset: &Bitset) {
         let base = bitset.base.map_or_else(String::new, |base| format!(" : {}", self.named(base)));
         self.line(&format!("bitset {own}{base} {{"));
         self.depth += 1;

@@ -379,3 +379,15 @@ impl Resolver<'_> {
         Some(bits)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_annotation() {
+        let page = include_str!("../../../../docs/idl.md");
+        let missing = KNOWN.iter().filter(|known| !page.contains(&format!("`@{}`", known.name)));
+        assert_eq!(missing.map(|known| known.name).collect::<Vec<_>>(), Vec::<&str>::new());
+    }
+}
