@@ -61,6 +61,14 @@ pub fn compile_with<P: AsRef<Path>>(compiler: &Compiler, files: &[P]) -> Result<
     let directory = directory.ok_or_else(|| {
         Error("OUT_DIR is not set: call this from a build script, or use Compiler and Rust".to_owned())
     })?;
+    compile_into(&directory, compiler, files)
+}
+
+fn compile_into<P: AsRef<Path>>(
+    directory: &Path,
+    compiler: &Compiler,
+    files: &[P],
+) -> Result<PathBuf, Error> {
     let mut compilation = compiler.compile(files);
     for path in compilation.sources.paths() {
         println!("cargo:rerun-if-changed={}", path.display());
@@ -74,7 +82,7 @@ pub fn compile_with<P: AsRef<Path>>(compiler: &Compiler, files: &[P]) -> Result<
         return Err(Error(diagnostics.render(&compilation.sources)));
     }
     warn(&diagnostics, &compilation.sources);
-    let mut written = directory.clone();
+    let mut written = directory.to_owned();
     for file in generated {
         written = directory.join(&file.path);
         std::fs::write(&written, file.text)
@@ -89,5 +97,25 @@ fn warn(diagnostics: &Diagnostics, sources: &SourceMap) {
         let place = diagnostic.span.map(|span| sources.location(span));
         let place = place.map_or_else(String::new, |at| format!("{}:{}: ", at.path.display(), at.line));
         println!("cargo:warning={place}{}", diagnostic.message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rust_file_is_written_or_the_error_has_the_place() {
+        let directory = env::temp_dir().join(format!("plainsong-idl-build-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let input = directory.join("shapes.idl");
+        std::fs::write(&input, "struct Shape { @key string color; long x; };\n").unwrap();
+        let written = compile_into(&directory, &Compiler::new(), &[&input]).unwrap();
+        assert_eq!(written, directory.join("shapes.rs"));
+        assert!(std::fs::read_to_string(&written).unwrap().contains("pub struct Shape {"));
+        std::fs::write(&input, "struct Shape { long double x; };\n").unwrap();
+        let error = compile_into(&directory, &Compiler::new(), &[&input]).unwrap_err();
+        assert!(format!("{error:?}").contains("shapes.idl:1:8"), "{error:?}");
+        std::fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -14,6 +14,8 @@ pub(crate) const EXPANDED_TOKENS_MAX: usize = 1_000_000;
 pub(crate) const MACRO_DEPTH_MAX: usize = 64;
 /// Modules, types and expressions within one another, and `#if` within `#if`.
 pub(crate) const NESTING_MAX: usize = 64;
+/// Types that are made of one another.
+pub(crate) const TYPE_DEPTH_MAX: u32 = 256;
 /// Diagnostics that are kept; those after them are counted.
 pub(crate) const DIAGNOSTICS_MAX: usize = 100;
 /// Columns of a line that a diagnostic shows.

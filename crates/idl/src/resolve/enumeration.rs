@@ -1,6 +1,6 @@
 //! Enumerations, bitmasks and bitsets.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::annotation::{Annotations, Target};
 use super::constant::{keyword, range};
@@ -25,6 +25,7 @@ impl Resolver<'_> {
         let (least, greatest) = (-(1_i128 << (bits - 1)), (1_i128 << (bits - 1)) - 1);
         let mut literals = Vec::<Literal>::new();
         let mut values = HashMap::new();
+        let mut names = HashSet::new();
         let mut next = 0_i128;
         let mut default = None::<Span>;
         for literal in &enumeration.literals {
@@ -49,8 +50,8 @@ impl Resolver<'_> {
                 let message = format!("`{}` has the value {value}, which is taken", literal.name.text);
                 self.say(Diagnostic::error(literal.name.span, message).note("by this one", first));
             }
-            if let Some(other) = literals.iter().find(|it| it.name.eq_ignore_ascii_case(&literal.name.text)) {
-                let message = format!("there is a literal `{}` already", other.name);
+            if !names.insert(literal.name.text.to_ascii_lowercase()) {
+                let message = format!("there is a literal `{}` already", literal.name.text);
                 self.say(Diagnostic::error(literal.name.span, message));
                 continue;
             }
@@ -102,6 +103,9 @@ impl Resolver<'_> {
                 let message =
                     format!("`{}` has the name or the bit {position} of `{}`", name.text, other.name);
                 self.say(Diagnostic::error(name.span, message));
+            }
+            if flags.len() >= 64 {
+                return self.fail(Diagnostic::error(name.span, "a bitmask has at most 64 flags"));
             }
             next = position + 1;
             let verbatim = self.verbatim(&told);

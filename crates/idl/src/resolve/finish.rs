@@ -1,10 +1,10 @@
 //! The end of a run: what refers to something that is missing goes, and the rest gets its place.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::{Missing, Resolver};
 use crate::diagnostic::Diagnostic;
-use crate::model::{Definition, DefinitionId, DefinitionKind, Element, Model, Type, Value};
+use crate::model::{DefinitionId, DefinitionKind, Element, Model, Type, Value};
 
 pub(super) fn finish(mut resolver: Resolver<'_>) -> Model {
     leave_out(&mut resolver);
@@ -19,7 +19,7 @@ pub(super) fn finish(mut resolver: Resolver<'_>) -> Model {
         let span = resolver.spans[id.0];
         if let Some(mut definition) = resolver.slots[id.0].take() {
             let included = !resolver.inputs.contains(&span.file);
-            each_reference(&mut definition, &mut |reference| {
+            each_reference(&mut definition.kind, &mut |reference| {
                 if let Some(place) = places.get(reference) {
                     *reference = *place;
                 }
@@ -31,52 +31,47 @@ pub(super) fn finish(mut resolver: Resolver<'_>) -> Model {
     model
 }
 
-/// Removes definitions whose parts are missing, until none is.
+/// Removes definitions whose parts are missing, and those that refer to them.
 fn leave_out(resolver: &mut Resolver<'_>) {
-    let mut undefined = HashSet::new();
-    loop {
-        let mut gone = Vec::new();
-        for id in resolver.order.clone() {
-            let Some(definition) = resolver.slots[id.0].as_mut() else { continue };
-            let mut references = Vec::new();
-            each_reference(definition, &mut |reference| references.push(*reference));
-            let name = definition.name.clone();
-            let missing = references.into_iter().find(|it| resolver.slots[it.0].is_none());
-            if let Some(missing) = missing {
-                gone.push((id, name, missing));
+    let mut users = HashMap::<DefinitionId, Vec<DefinitionId>>::new();
+    let mut missing = Vec::new();
+    for id in resolver.order.clone() {
+        let Some(definition) = resolver.slots[id.0].as_mut() else { continue };
+        let mut references = Vec::new();
+        each_reference(&mut definition.kind, &mut |reference| references.push(*reference));
+        for reference in references {
+            users.entry(reference).or_default().push(id);
+            if resolver.slots[reference.0].is_none() {
+                missing.push(reference);
             }
         }
-        if gone.is_empty() {
-            return;
+    }
+    missing.sort_unstable();
+    missing.dedup();
+    while let Some(part) = missing.pop() {
+        let users = users.remove(&part).unwrap_or_default();
+        let reason = resolver.left_out.get(&part).cloned();
+        if let (None, Some(user)) = (&reason, users.first()) {
+            let said =
+                Diagnostic::error(resolver.spans[part.0], "this type is declared, used, and never defined");
+            let used = resolver.used_early.get(&part).copied().unwrap_or(resolver.spans[user.0]);
+            resolver.say(said.note("it is used here", used).hint("define it, or include the file that does"));
         }
-        for (id, name, missing) in gone {
-            resolver.slots[id.0] = None;
-            let reason = resolver.left_out.get(&missing).cloned();
-            match &reason {
-                Some(Missing::LeftOut(why)) => {
-                    let said =
-                        Diagnostic::warning(resolver.spans[id.0], format!("`{name}` is left out: {why}"));
-                    resolver.say(said);
-                }
-                Some(Missing::Failed) => {}
-                None if undefined.insert(missing) => {
-                    let span = resolver.spans[missing.0];
-                    let said = Diagnostic::error(span, "this type is declared, used, and never defined");
-                    let used = resolver.used_early.get(&missing).copied().unwrap_or(resolver.spans[id.0]);
-                    resolver.say(
-                        said.note("it is used here", used).hint("define it, or include the file that does"),
-                    );
-                }
-                None => {}
+        for user in users {
+            let Some(definition) = resolver.slots[user.0].take() else { continue };
+            if let Some(Missing::LeftOut(why)) = &reason {
+                let message = format!("`{}` is left out: {why}", definition.name);
+                resolver.say(Diagnostic::warning(resolver.spans[user.0], message));
             }
-            resolver.left_out.insert(id, reason.unwrap_or(Missing::Failed));
+            resolver.left_out.insert(user, reason.clone().unwrap_or(Missing::Failed));
+            missing.push(user);
         }
     }
 }
 
 /// Calls `visit` with everything that a definition refers to.
-fn each_reference(definition: &mut Definition, visit: &mut dyn FnMut(&mut DefinitionId)) {
-    match &mut definition.kind {
+pub(super) fn each_reference(kind: &mut DefinitionKind, visit: &mut dyn FnMut(&mut DefinitionId)) {
+    match kind {
         DefinitionKind::Constant { ty, value } => {
             in_type(ty, visit);
             in_value(Some(value), visit);

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use crate::ast;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lex::Pragma;
+use crate::limits::TYPE_DEPTH_MAX;
 use crate::model::{Definition, DefinitionId, DefinitionKind, Extensibility, Model, Value, Verbatim};
 use crate::source::{FileId, Span};
 
@@ -51,6 +52,8 @@ pub(crate) struct Resolver<'a> {
     /// Definitions get an id when their name is known, and are there when all of it is.
     slots: Vec<Option<Definition>>,
     spans: Vec<Span>,
+    /// Of each, how many types stand within it at most.
+    depths: Vec<u32>,
     /// The order in which they were completed.
     order: Vec<DefinitionId>,
     /// Those that were declared and turned out to be no data, and why.
@@ -75,6 +78,7 @@ impl<'a> Resolver<'a> {
             scopes: vec![Scope::root()],
             slots: Vec::new(),
             spans: Vec::new(),
+            depths: Vec::new(),
             order: Vec::new(),
             left_out: HashMap::new(),
             used_early: HashMap::new(),
@@ -207,6 +211,7 @@ impl<'a> Resolver<'a> {
     fn reserve(&mut self, span: Span) -> DefinitionId {
         self.slots.push(None);
         self.spans.push(span);
+        self.depths.push(0);
         DefinitionId(self.slots.len() - 1)
     }
 
@@ -237,7 +242,7 @@ impl<'a> Resolver<'a> {
         told: &Annotations<'_>,
         kind: Resolved<DefinitionKind>,
     ) -> Resolved<DefinitionId> {
-        match kind {
+        match kind.and_then(|kind| self.measure(id, name, kind)) {
             Ok(kind) => {
                 let verbatim = self.verbatim(told);
                 let (modules, name) = self.path_of(scope, name);
@@ -260,6 +265,24 @@ impl<'a> Resolver<'a> {
                 Err(missing)
             }
         }
+    }
+
+    /// Refuses a type in which too many others stand.
+    fn measure(
+        &mut self,
+        id: DefinitionId,
+        name: &ast::Name,
+        mut kind: DefinitionKind,
+    ) -> Resolved<DefinitionKind> {
+        let mut depth = 0;
+        finish::each_reference(&mut kind, &mut |reference| depth = depth.max(self.depths[reference.0] + 1));
+        self.depths[id.0] = depth;
+        if depth <= TYPE_DEPTH_MAX {
+            return Ok(kind);
+        }
+        let message =
+            format!("`{}` is made of more than {TYPE_DEPTH_MAX} types within one another", name.text);
+        self.fail(Diagnostic::error(name.span, message))
     }
 
     fn constructed(

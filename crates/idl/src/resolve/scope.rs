@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Missing, Resolved, Resolver};
 use crate::ast::{Name, ScopedName};
 use crate::diagnostic::{Diagnostic, closest};
+use crate::limits::DIAGNOSTICS_MAX;
 use crate::model::{DefinitionId, DefinitionKind, Type};
 use crate::source::Span;
 
@@ -248,7 +249,9 @@ impl Resolver<'_> {
             format!("the {what} `{}` is unknown", part.text)
         };
         let said = Diagnostic::error(part.span, message);
-        let known = self.visible(scope);
+        // Nobody sees the hints of more errors, each of which takes a look at all names.
+        let many = self.diagnostics.errors() >= DIAGNOSTICS_MAX;
+        let known = if many { Vec::new() } else { self.visible(scope) };
         let meant = closest(&part.text, known.iter().map(|known| &**known));
         let foreign = match &*part.text {
             "int" => Some("long"),

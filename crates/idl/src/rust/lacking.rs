@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::recursion::spread;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::model::{DefinitionId, DefinitionKind, Model, Primitive, Type};
 
@@ -20,21 +21,15 @@ pub(super) struct Lacking {
 
 impl Lacking {
     pub(super) fn of(model: &Model) -> Self {
-        let mut lacking = Self { reasons: HashMap::new() };
-        // Until those that use others are found, too.
-        loop {
-            let before = lacking.reasons.len();
-            for (id, _) in model.definitions() {
-                if !lacking.has(id)
-                    && let Some(reason) = lacking.reason(model, id)
-                {
-                    lacking.reasons.insert(id, reason);
-                }
-            }
-            if lacking.reasons.len() == before {
-                return lacking;
+        let direct = model.definitions().filter_map(|(id, _)| Some((id, reason(model, id)?)));
+        let mut reasons = direct.collect::<HashMap<_, _>>();
+        for (id, through) in spread(model, reasons.keys().copied().collect::<Vec<_>>().into_iter()) {
+            if let Some(through) = through {
+                let what = format!("`{}`", model.definition(through).full_name());
+                reasons.entry(id).or_insert(Reason { what, hint: "", other: true });
             }
         }
+        Self { reasons }
     }
 
     pub(super) fn has(&self, id: DefinitionId) -> bool {
@@ -60,51 +55,46 @@ impl Lacking {
             diagnostics.push(Diagnostic { severity, message, span, notes: Vec::new(), hint });
         }
     }
+}
 
-    fn reason(&self, model: &Model, id: DefinitionId) -> Option<Reason> {
-        match &model.definition(id).kind {
-            // A fixed constant is a string.
-            DefinitionKind::Constant { ty: Type::Fixed { .. }, .. } => None,
-            DefinitionKind::Constant { ty, .. } | DefinitionKind::Alias(ty) => self.in_type(model, ty),
-            DefinitionKind::Structure(structure) => {
-                model.all_members(structure).iter().find_map(|member| self.in_type(model, &member.ty))
-            }
-            DefinitionKind::Union(union) => {
-                let id_zero = union.cases.iter().any(|case| case.member.id == 0);
-                if id_zero {
-                    let what = "a member with the id 0, which is that of the discriminator".to_owned();
-                    return Some(Reason { what, hint: "give it another id", other: false });
-                }
-                if let Type::Primitive(Primitive::WChar) = model.resolved(&union.discriminator) {
-                    let what = "a discriminator of type `wchar`".to_owned();
-                    return Some(Reason { what, hint: "use an integer", other: false });
-                }
-                let inner = || union.cases.iter().find_map(|case| self.in_type(model, &case.member.ty));
-                self.in_type(model, &union.discriminator).or_else(inner)
-            }
-            DefinitionKind::Enumeration(_) | DefinitionKind::Bitmask(_) | DefinitionKind::Bitset(_) => None,
+/// What it has itself.
+fn reason(model: &Model, id: DefinitionId) -> Option<Reason> {
+    match &model.definition(id).kind {
+        // A fixed constant is a string.
+        DefinitionKind::Constant { ty: Type::Fixed { .. }, .. } => None,
+        DefinitionKind::Constant { ty, .. } | DefinitionKind::Alias(ty) => in_type(ty),
+        DefinitionKind::Structure(structure) => {
+            model.all_members(structure).iter().find_map(|member| in_type(&member.ty))
         }
+        DefinitionKind::Union(union) => {
+            let id_zero = union.cases.iter().any(|case| case.member.id == 0);
+            if id_zero {
+                let what = "a member with the id 0, which is that of the discriminator".to_owned();
+                return Some(Reason { what, hint: "give it another id", other: false });
+            }
+            if let Type::Primitive(Primitive::WChar) = model.resolved(&union.discriminator) {
+                let what = "a discriminator of type `wchar`".to_owned();
+                return Some(Reason { what, hint: "use an integer", other: false });
+            }
+            let inner = || union.cases.iter().find_map(|case| in_type(&case.member.ty));
+            in_type(&union.discriminator).or_else(inner)
+        }
+        DefinitionKind::Enumeration(_) | DefinitionKind::Bitmask(_) | DefinitionKind::Bitset(_) => None,
     }
+}
 
-    fn in_type(&self, model: &Model, ty: &Type) -> Option<Reason> {
-        match ty {
-            Type::Primitive(Primitive::Float128) => {
-                let what = "a `long double`".to_owned();
-                Some(Reason { what, hint: "use `double`", other: false })
-            }
-            Type::Fixed { .. } => {
-                let what = "a fixed-point number".to_owned();
-                Some(Reason { what, hint: "use an integer of the smallest unit", other: false })
-            }
-            Type::Named(id) if self.has(*id) => {
-                let what = format!("`{}`", model.definition(*id).full_name());
-                Some(Reason { what, hint: "", other: true })
-            }
-            Type::Sequence { element, .. } | Type::Array { element, .. } => self.in_type(model, &element.ty),
-            Type::Map { key, value, .. } => {
-                self.in_type(model, &key.ty).or_else(|| self.in_type(model, &value.ty))
-            }
-            Type::Primitive(_) | Type::String { .. } | Type::Named(_) => None,
+fn in_type(ty: &Type) -> Option<Reason> {
+    match ty {
+        Type::Primitive(Primitive::Float128) => {
+            let what = "a `long double`".to_owned();
+            Some(Reason { what, hint: "use `double`", other: false })
         }
+        Type::Fixed { .. } => {
+            let what = "a fixed-point number".to_owned();
+            Some(Reason { what, hint: "use an integer of the smallest unit", other: false })
+        }
+        Type::Sequence { element, .. } | Type::Array { element, .. } => in_type(&element.ty),
+        Type::Map { key, value, .. } => in_type(&key.ty).or_else(|| in_type(&value.ty)),
+        Type::Primitive(_) | Type::String { .. } | Type::Named(_) => None,
     }
 }

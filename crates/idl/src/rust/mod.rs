@@ -45,6 +45,7 @@ impl Backend for Rust {
             names: &names,
             circles: &circles,
             lacking: &lacking,
+            floats: simple::floats(model),
             diagnostics,
             text: String::new(),
             depth: 0,
@@ -69,6 +70,8 @@ struct Module {
 /// What everything is called in Rust.
 struct Names {
     root: Module,
+    /// Names of types, by module.
+    types: HashMap<Vec<String>, HashSet<String>>,
     /// By definition: the modules around it, and its name.
     paths: Vec<(Vec<String>, String)>,
     /// By definition: the names of members, variants or flags, in their order; bases come first.
@@ -77,7 +80,8 @@ struct Names {
 
 impl Names {
     fn of(model: &Model) -> Self {
-        let mut names = Self { root: Module::default(), paths: Vec::new(), members: Vec::new() };
+        let mut names =
+            Self { root: Module::default(), types: HashMap::new(), paths: Vec::new(), members: Vec::new() };
         let mut modules = HashMap::<Vec<String>, String>::new();
         let mut taken = HashMap::<Vec<String>, HashSet<String>>::new();
         let mut taken_constants = HashMap::<Vec<String>, HashSet<String>>::new();
@@ -102,6 +106,7 @@ impl Names {
             module.items.push(id);
             if !constant {
                 module.types.insert(name.clone());
+                names.types.entry(path.clone()).or_default().insert(name.clone());
             }
             names.paths.push((path, name));
             names.members.push(members(model, id));
@@ -146,6 +151,7 @@ struct Writer<'a> {
     names: &'a Names,
     circles: &'a Circles,
     lacking: &'a Lacking,
+    floats: HashMap<DefinitionId, Option<DefinitionId>>,
     diagnostics: &'a mut Diagnostics,
     text: String,
     depth: usize,

@@ -1,5 +1,7 @@
 //! Which types contain one another, and need a box between them.
 
+use std::collections::HashMap;
+
 use crate::model::{DefinitionId, DefinitionKind, Element, Model, Type};
 
 /// For each definition the number of its circle; those of no other circle stand alone.
@@ -26,6 +28,32 @@ impl Circles {
     }
 }
 
+/// The definitions among `direct`, and all that refer to them, perhaps by way of others: each with the one
+/// through which it got here.
+pub(super) fn spread(
+    model: &Model,
+    direct: impl Iterator<Item = DefinitionId>,
+) -> HashMap<DefinitionId, Option<DefinitionId>> {
+    let mut users = HashMap::<DefinitionId, Vec<DefinitionId>>::new();
+    for (id, _) in model.definitions() {
+        for used in references(model, id) {
+            users.entry(DefinitionId(used)).or_default().push(id);
+        }
+    }
+    let mut found = direct.map(|id| (id, None)).collect::<HashMap<_, _>>();
+    let mut open = found.keys().copied().collect::<Vec<_>>();
+    open.sort_unstable();
+    while let Some(id) = open.pop() {
+        for user in users.remove(&id).unwrap_or_default() {
+            found.entry(user).or_insert_with(|| {
+                open.push(user);
+                Some(id)
+            });
+        }
+    }
+    found
+}
+
 fn references(model: &Model, id: DefinitionId) -> Vec<usize> {
     let mut found = Vec::new();
     match &model.definition(id).kind {
@@ -35,11 +63,12 @@ fn references(model: &Model, id: DefinitionId) -> Vec<usize> {
             }
         }
         DefinitionKind::Union(union) => {
+            in_type(&union.discriminator, &mut found);
             for case in &union.cases {
                 in_type(&case.member.ty, &mut found);
             }
         }
-        DefinitionKind::Alias(ty) => in_type(ty, &mut found),
+        DefinitionKind::Alias(ty) | DefinitionKind::Constant { ty, .. } => in_type(ty, &mut found),
         _ => {}
     }
     found

@@ -1,10 +1,13 @@
 //! Constants, enumerations, bitmasks and aliases.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::Writer;
+use super::recursion::spread;
 use super::types::Lost;
-use crate::model::{Bitmask, Bitset, DefinitionId, DefinitionKind, Enumeration, Type, Value};
+use crate::model::{
+    Bitmask, Bitset, DefinitionId, DefinitionKind, Enumeration, Model, Primitive, Type, Value,
+};
 
 impl Writer<'_> {
     pub(super) fn constant(&mut self, id: DefinitionId, ty: &Type, value: &Value) {
@@ -142,38 +145,30 @@ impl Writer<'_> {
         }
     }
 
-    /// Whether values can be compared for equality, and so be keys of a set.
+    /// Whether values can be compared for equality in every case.
     pub(super) fn has_eq(&self, ty: &Type) -> bool {
-        self.has_eq_among(ty, &mut Vec::new())
+        has_eq(ty, &|id| !self.floats.contains_key(&id))
     }
+}
 
-    fn has_eq_among(&self, ty: &Type, seen: &mut Vec<DefinitionId>) -> bool {
-        use crate::model::Primitive;
-        match ty {
-            Type::Primitive(primitive) => {
-                !matches!(primitive, Primitive::Float32 | Primitive::Float64 | Primitive::Float128)
-            }
-            Type::Sequence { element, .. } | Type::Array { element, .. } => {
-                self.has_eq_among(&element.ty, seen)
-            }
-            Type::Map { value, .. } => self.has_eq_among(&value.ty, seen),
-            Type::Named(id) => {
-                if seen.contains(id) {
-                    return true;
-                }
-                seen.push(*id);
-                match &self.model.definition(*id).kind {
-                    DefinitionKind::Structure(structure) => {
-                        self.model.all_members(structure).iter().all(|it| self.has_eq_among(&it.ty, seen))
-                    }
-                    DefinitionKind::Union(union) => {
-                        union.cases.iter().all(|case| self.has_eq_among(&case.member.ty, seen))
-                    }
-                    DefinitionKind::Alias(aliased) => self.has_eq_among(aliased, seen),
-                    _ => true,
-                }
-            }
-            Type::String { .. } | Type::Fixed { .. } => true,
-        }
+/// Definitions with floating-point numbers in them.
+pub(super) fn floats(model: &Model) -> HashMap<DefinitionId, Option<DefinitionId>> {
+    let own = |ty: &Type| !has_eq(ty, &|_| true);
+    let direct = model.definitions().filter(|(_, definition)| match &definition.kind {
+        DefinitionKind::Structure(structure) => model.all_members(structure).iter().any(|it| own(&it.ty)),
+        DefinitionKind::Union(union) => union.cases.iter().any(|case| own(&case.member.ty)),
+        DefinitionKind::Alias(ty) => own(ty),
+        _ => false,
+    });
+    spread(model, direct.map(|(id, _)| id))
+}
+
+fn has_eq(ty: &Type, named: &dyn Fn(DefinitionId) -> bool) -> bool {
+    match ty {
+        Type::Primitive(Primitive::Float32 | Primitive::Float64 | Primitive::Float128) => false,
+        Type::Primitive(_) | Type::String { .. } | Type::Fixed { .. } => true,
+        Type::Sequence { element, .. } | Type::Array { element, .. } => has_eq(&element.ty, named),
+        Type::Map { value, .. } => has_eq(&value.ty, named),
+        Type::Named(id) => named(*id),
     }
 }

@@ -24,7 +24,7 @@ impl Writer<'_> {
     /// A type of the standard library, by its full path where a type of the module has its name.
     pub(super) fn std(&self, from: DefinitionId, name: &str, path: &str) -> String {
         let (here, _) = &self.names.paths[from.0];
-        let hidden = self.names.paths.iter().any(|(modules, other)| other == name && modules == here);
+        let hidden = self.names.types.get(here).is_some_and(|types| types.contains(name));
         if hidden { format!("::std::{path}::{name}") } else { name.to_owned() }
     }
 
