@@ -45,7 +45,7 @@ impl Macros {
             return tokens;
         }
         let mut output = Vec::new();
-        Expansion { macros: self, diagnostics, hidden: Vec::new() }.expand(&tokens, &mut output);
+        Expansion { macros: self, diagnostics, hidden: Vec::new(), depth: 0 }.expand(&tokens, &mut output);
         output
     }
 }
@@ -55,10 +55,36 @@ struct Expansion<'a> {
     diagnostics: &'a mut Diagnostics,
     /// Macros that are being expanded, in which they mean themselves.
     hidden: Vec<Arc<str>>,
+    /// Macros in arguments of macros count, too.
+    depth: usize,
 }
 
 impl Expansion<'_> {
     fn expand(&mut self, tokens: &[Token], output: &mut Vec<Token>) {
+        // Each macro is a level, and so is each argument.
+        if self.depth > 2 * MACRO_DEPTH_MAX {
+            if let Some(first) = tokens.first() {
+                self.exceed(
+                    first.span,
+                    format!("more than {MACRO_DEPTH_MAX} macros stand within one another"),
+                );
+            }
+            return;
+        }
+        self.depth += 1;
+        self.expand_here(tokens, output);
+        self.depth -= 1;
+    }
+
+    /// Says once that a limit is exceeded.
+    fn exceed(&mut self, at: Span, why: String) {
+        if !self.macros.exceeded {
+            self.macros.exceeded = true;
+            self.diagnostics.push(Diagnostic::error(at, why));
+        }
+    }
+
+    fn expand_here(&mut self, tokens: &[Token], output: &mut Vec<Token>) {
         let mut rest = tokens;
         while let Some((token, after)) = rest.split_first() {
             rest = after;
@@ -91,15 +117,12 @@ impl Expansion<'_> {
     fn rescan(&mut self, at: Span, name: &Arc<str>, mut body: Vec<Token>, output: &mut Vec<Token>) {
         self.macros.expanded += body.len();
         if self.macros.expanded > EXPANDED_TOKENS_MAX || self.hidden.len() >= MACRO_DEPTH_MAX {
-            if !self.macros.exceeded {
-                self.macros.exceeded = true;
-                let why = if self.hidden.len() >= MACRO_DEPTH_MAX {
-                    format!("more than {MACRO_DEPTH_MAX} macros stand within one another")
-                } else {
-                    format!("macros expand to more than {EXPANDED_TOKENS_MAX} tokens")
-                };
-                self.diagnostics.push(Diagnostic::error(at, why));
-            }
+            let why = if self.hidden.len() >= MACRO_DEPTH_MAX {
+                format!("more than {MACRO_DEPTH_MAX} macros stand within one another")
+            } else {
+                format!("macros expand to more than {EXPANDED_TOKENS_MAX} tokens")
+            };
+            self.exceed(at, why);
             return;
         }
         for token in &mut body {

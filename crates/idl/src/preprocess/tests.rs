@@ -98,6 +98,8 @@ fn nothing_grows_without_end() {
     assert!(errors(&(bomb + "M9")).contains("expand to more than"));
     let deep = (1..100).map(|level| format!("#define D{level} D{}\n", level - 1)).collect::<String>();
     assert!(errors(&(deep + "D99")).contains("more than 64 macros"));
+    let arguments = format!("#define F(x) x\n{}1{}", "F(".repeat(50_000), ")".repeat(50_000));
+    assert!(errors(&arguments).contains("more than 64 macros"));
     assert!(errors(&"#if 1\n".repeat(100)).contains("more than 64 conditions"));
     assert!(errors(&format!("#if {}1\n#endif", "(".repeat(100))).contains("nested more than"));
 }
