@@ -273,7 +273,9 @@ impl World {
         let (generation, image) = (self.generations[node], self.recall(node));
         let start =
             Start { node, nonce, instance, generation, is_clone: false, is_real: self.is_real, image };
-        let process = Process::start(&self.plan, start, self.at);
+        let mut process = Process::start(&self.plan, start, self.at);
+        // What is on its disk may have been fetched from who had more, and had forgotten more for that.
+        process.app.transferred_to = self.truth.positions(process.app.instance);
         self.of_node[node] = Some(self.processes.len());
         self.admit(process)
     }
