@@ -30,6 +30,7 @@ use generated::plant::{
     Value, parts,
 };
 use plainsong_proto::cdr::{DdsType, Endianness, XcdrVersion, from_payload, to_payload};
+use plainsong_proto::filter::Filter;
 
 #[track_caller]
 fn assert_survives<T: DdsType + PartialEq + Debug>(value: &T) {
@@ -87,4 +88,14 @@ fn defaults_and_names_are_those_of_the_idl() {
     let long = Device { name: "x".repeat(33), serial: 0 };
     let refused = to_payload(&long, XcdrVersion::Xcdr2, Endianness::Little, &mut Vec::new());
     assert!(refused.is_err(), "the bound of an alias counts");
+}
+
+#[test]
+fn peers_know_members_and_literals_by_the_names_of_the_idl() {
+    let reading = Reading { sensor_id: 3, ..Reading::default() };
+    let filter = Filter::<Reading>::query("sensorId = 3", &[]).expect("the member has this name");
+    assert!(filter.passes(&reading));
+    assert!(Filter::<Reading>::query("sensor_id = 3", &[]).is_err());
+    let filter = Filter::<Pump>::query("state = 'PUMP_ON'", &[]).expect("the literal has this name");
+    assert!(filter.passes(&Pump::default()));
 }
