@@ -312,10 +312,16 @@ impl Truth {
         let left = truth.view.base_position.min(decision.next.base_position - cut);
         truth.placed.fill(0);
         truth.last = (0, 0);
+        for lost in &group.order[left as usize..] {
+            self.unknown.insert((lost.entry.writer, lost.entry.number));
+        }
         group.order.truncate(left as usize);
         group.digests.truncate(left as usize);
         group.kept.clear();
         group.resolved = group.resolved.min(left);
+        // Positions after that begin again.
+        let of_instance = self.written.iter_mut().flatten().filter(|(of, ..)| *of == instance);
+        of_instance.for_each(|(_, resolved, _)| *resolved = left.min(*resolved));
         group.last_of_writer =
             group.order.iter().map(|place| (place.entry.writer, place.entry.number)).collect();
     }

@@ -68,8 +68,9 @@ impl World {
     fn can_go_on(&self) -> bool {
         let is_inhabited = |instance: &u64| {
             // Who was a member makes no other group, also when it has started again.
-            let remembers =
-                |it: &Process| self.plan.config.storage != Storage::None && it.app.instance == *instance;
+            let remembers = |it: &Process| {
+                it.app.instance == *instance && it.member().is_some_and(Member::makes_no_group)
+            };
             let inside = |it: &Process| {
                 it.is_alive() && (it.epoch().is_some_and(|(own, _)| own == *instance) || remembers(it))
             };

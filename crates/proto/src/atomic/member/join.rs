@@ -130,7 +130,7 @@ impl<B: Body> Member<B> {
             self.enter(instance, lineage);
             self.tick_fetch(now);
         }
-        if self.has_group() && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
+        if self.makes_no_group() && !self.is_suspended && now.since(self.joining.since) >= SUSPENDED_AFTER {
             self.is_suspended = true;
             self.actions.push_back(Action::Status(Status::Suspended));
         }
@@ -151,15 +151,16 @@ impl<B: Body> Member<B> {
         self.bootstrap(now);
     }
 
-    /// Who was a member makes no other group: the one that it was in may go on where it is not heard. Nor
-    /// does who has something of one on its disk: that group may come back, and all that was agreed
-    /// meanwhile would be void.
-    fn may_bootstrap(&self) -> bool {
-        self.config.bootstrap_after.is_some() && !self.has_group()
+    /// Whether it only joins a group: one in which it was, which may go on where it is not heard; or one of
+    /// which it has something on its disk, which may come back, and all that was agreed meanwhile would be
+    /// void.
+    #[must_use]
+    pub const fn makes_no_group(&self) -> bool {
+        self.was_member || !matches!(self.config.storage, Storage::None) && self.have > 0
     }
 
-    fn has_group(&self) -> bool {
-        self.was_member || self.config.storage != Storage::None && self.have > 0
+    fn may_bootstrap(&self) -> bool {
+        self.config.bootstrap_after.is_some() && !self.makes_no_group()
     }
 
     fn forget_silent(&mut self, now: Instant) {
