@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, RwLock, Weak};
 use std::task::Waker;
 
+use plainsong_proto::discovery::are_internal;
 use plainsong_proto::guid::{EntityId, Guid};
 use plainsong_proto::outbox::{Event, Outbox};
 use plainsong_proto::status::StatusKind;
@@ -246,10 +247,13 @@ impl EventSink for Router {
                     }
                 }
                 Event::MismatchChanged { writer, reader, mismatched } => {
+                    self.tell_group(writer, reader, mismatched);
+                    if are_internal(writer, reader) {
+                        continue;
+                    }
                     if mismatched && let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
                         participant.note_mismatch(writer, reader);
                     }
-                    self.tell_group(writer, reader, mismatched);
                     let callback = read(&self.on_mismatch).clone();
                     if let Some(callback) = callback {
                         callback(writer, reader, mismatched);

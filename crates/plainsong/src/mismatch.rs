@@ -1,6 +1,7 @@
 //! Endpoints of the same topic that do not match, and why, for applications.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 
 use plainsong_proto::discovery::Participant;
@@ -24,6 +25,18 @@ pub enum MismatchEvent {
         /// The reader.
         reader: Guid,
     },
+}
+
+/// Why they do not match, or that this has ended.
+impl fmt::Display for MismatchEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mismatched(mismatch) => write!(f, "{mismatch}"),
+            Self::Ended { writer, reader } => {
+                write!(f, "writer {writer} and reader {reader} match now, or one of them is gone")
+            }
+        }
+    }
 }
 
 /// Called with writer and reader, and whether they do not match.

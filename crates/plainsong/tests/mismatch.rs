@@ -58,6 +58,7 @@ fn both_sides_hear_why_and_then_that_it_is_cured() {
         "{text}"
     );
     assert_eq!(next_mismatch(&heard_there).differences, seen.differences);
+    assert_eq!(MismatchEvent::Mismatched(Box::new(seen.clone())).to_string(), text);
     assert_eq!(here.mismatches().unwrap(), [seen]);
 
     // The partition is cured: what is left is told as another reason.
@@ -66,6 +67,7 @@ fn both_sides_hear_why_and_then_that_it_is_cured() {
         assert_eq!(next_mismatch(heard).reason, MismatchReason::Qos(vec![PolicyId::Reliability]));
     }
     let ended = MismatchEvent::Ended { writer: writer.guid(), reader: reader.guid() };
+    assert!(ended.to_string().ends_with("match now, or one of them is gone"), "{ended}");
     drop(reader);
     for heard in [&heard_here, &heard_there] {
         assert_eq!(heard.recv_timeout(PATIENCE).unwrap(), ended);

@@ -13,6 +13,7 @@ use plainsong::Error;
 use plainsong::atomic::{AtomicEvent, AtomicGroup, StoreError};
 use plainsong::prelude::*;
 use plainsong::qos::HistoryKind;
+use plainsong::state::StateLimits;
 use plainsong::witness::{Witness, WitnessEvent};
 
 const VOTERS: [&str; 3] = ["a", "b", "c"];
@@ -119,6 +120,11 @@ fn who_has_other_voters_is_of_another_group_and_both_are_told_why() {
         .participant
         .on_atomic_event(move |topic, event| events.lock().unwrap().push((topic.to_owned(), event)));
     let auto = Member::new(domain, config(&[], None, &states.of("none")));
+    let mismatches = Arc::new(Mutex::new(Vec::new()));
+    for member in [&one, &other, &auto] {
+        let told = Arc::clone(&mismatches);
+        member.participant.on_mismatch(move |event| told.lock().unwrap().push(event.to_string()));
+    }
     for (member, others) in [(&one, ["", "b"]), (&other, ["", "a"]), (&auto, ["a", "b"])] {
         let mut told = Vec::new();
         until("it is told of the others", || {
@@ -136,6 +142,20 @@ fn who_has_other_voters_is_of_another_group_and_both_are_told_why() {
     });
     let topic = auto.participant.create_topic::<Point>("Plan", QosSet::default()).unwrap();
     until("the topic is inconsistent", || topic.inconsistent_topic_status().total_count == 2);
+    let late = Member::new(domain, config(&["d"], Some("d"), &states.of("d")));
+    until("all are told of one that comes late", || {
+        [&one, &other, &auto, &late].iter().all(|it| it.group().strangers.len() == 3)
+    });
+    // What groups do not match by design is no application's business.
+    assert_eq!(*mismatches.lock().unwrap(), [""; 0]);
+    for member in [&one, &other, &auto] {
+        assert_eq!(member.participant.mismatches().unwrap(), []);
+        let count = |internal_endpoints| {
+            let limits = StateLimits { internal_endpoints, ..StateLimits::default() };
+            member.participant.state_within(&limits).unwrap().mismatches.items.len()
+        };
+        assert!(count(false) == 0 && count(true) > 0);
+    }
 }
 
 #[test]

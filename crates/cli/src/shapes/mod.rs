@@ -84,7 +84,7 @@ impl<'a> Application<'a> {
             for interface in participant.interfaces() {
                 say!("interface {interface}");
             }
-            participant.on_mismatch(|event| report::mismatch(&event));
+            participant.on_mismatch(|event| say!("{event}"));
             participant.on_undecodable(|samples| say!("{samples}"));
             participant.on_unresponsive(|participant| say!("{participant}"));
             participant.on_atomic_event(|topic, event| say!("group of topic '{topic}': {event:?}"));

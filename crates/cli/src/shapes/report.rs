@@ -101,16 +101,6 @@ impl DataReaderListener for Report {
 impl TopicListener for Report {}
 impl DomainParticipantListener for Report {}
 
-/// Says why endpoints of the same topic do not match, or that this has ended.
-pub(super) fn mismatch(event: &MismatchEvent) {
-    match event {
-        MismatchEvent::Mismatched(mismatch) => say!("{mismatch}"),
-        MismatchEvent::Ended { writer, reader } => {
-            say!("writer {writer} and reader {reader} match now, or one of them is gone");
-        }
-    }
-}
-
 fn of(topic: &str, type_name: &str) -> String {
     format!("topic: '{topic}'  type: '{type_name}'")
 }

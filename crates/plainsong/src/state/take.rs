@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plainsong_proto::discovery::{MismatchReason, Participant, ProcessData};
+use plainsong_proto::discovery::{MismatchReason, Participant, ProcessData, are_internal};
 use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::{EntityKind, QosSet, unhonoured};
 use plainsong_proto::stats::DropCounters;
@@ -100,9 +100,11 @@ impl ParticipantState {
             qos: remote.qos.clone(),
             content_filter: remote.content_filter.cloned(),
         });
-        let mismatches: Vec<_> = control.mismatches().take(limits.mismatches).collect();
-        let left_out = control.mismatch_count().saturating_sub(mismatches.len());
-        self.mismatches = Bounded { items: mismatches, left_out };
+        let pairs = control.mismatched_pairs();
+        let mut pairs = pairs.filter(|it| limits.internal_endpoints || !are_internal(it.0, it.1));
+        let told = pairs.by_ref().take(limits.mismatches);
+        let items = told.filter_map(|(writer, reader, _)| control.mismatch(writer, reader)).collect();
+        self.mismatches = Bounded { items, left_out: pairs.count() };
         let incompatible = incompatible_now(control);
         let count = |guid| incompatible.get(&guid).copied().unwrap_or(0);
         self.writers.items.iter_mut().for_each(|writer| writer.incompatible_now = count(writer.guid));

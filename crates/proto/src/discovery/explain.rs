@@ -84,21 +84,24 @@ impl Difference {
     pub const TYPE: &'static str = "type";
 }
 
+/// Whether both endpoints are of the product itself: those of a group of an ATOMIC topic, for example. They
+/// share a topic and have types of different names by design, so that nobody need hear why they do not match.
+#[must_use]
+pub const fn are_internal(writer: Guid, reader: Guid) -> bool {
+    writer.entity.is_vendor_specific() && reader.entity.is_vendor_specific()
+}
+
 impl Participant {
-    /// Local and remote endpoints of the same topic that do not match, and why.
+    /// Local and remote endpoints of the same topic that do not match, and why; none of the product itself.
     pub fn mismatches(&self) -> impl Iterator<Item = Mismatch> + '_ {
-        self.matching.mismatches().filter_map(|(writer, reader, _)| self.mismatch(writer, reader))
+        let pairs = self.matching.mismatches().filter(|(writer, reader, _)| !are_internal(*writer, *reader));
+        pairs.filter_map(|(writer, reader, _)| self.mismatch(writer, reader))
     }
 
-    /// The pairs that [`Self::mismatches`] tells of, writer first, with the first reason of each.
+    /// All pairs that do not match, writer first, with the first reason of each: those that
+    /// [`Self::mismatches`] tells of, and those of the product itself.
     pub fn mismatched_pairs(&self) -> impl Iterator<Item = (Guid, Guid, &MismatchReason)> + '_ {
         self.matching.mismatches()
-    }
-
-    /// How many pairs [`Self::mismatches`] tells of.
-    #[must_use]
-    pub fn mismatch_count(&self) -> usize {
-        self.matching.mismatches().count()
     }
 
     /// Why a writer and a reader do not match; `None` when they do, or one of them or their pair is not

@@ -30,7 +30,7 @@ mod type_lookup;
 
 pub use config::{DiscoveryError, DiscoveryLimits, LocalEndpoint, LocalLocators, ParticipantConfig};
 pub use endpoint::RemoteEndpoint;
-pub use explain::{Difference, Mismatch, Party};
+pub use explain::{Difference, Mismatch, Party, are_internal};
 pub use matching::MismatchReason;
 pub use memory::{MemoryRefusal, UsedTransport};
 pub use news::News;
