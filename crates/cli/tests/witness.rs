@@ -156,7 +156,7 @@ fn a_witness_with_damaged_votes_says_what_to_do() {
     let witness = Program::start(&words);
     let told = witness.line_with("does not vote on ");
     assert!(told.contains(name(&file)) && told.contains("is damaged"), "{told}");
-    assert!(told.contains("move it aside") && told.contains("another name"), "{told}");
+    assert!(told.contains("move it aside") && told.contains("without PLAINSONG_VOTER"), "{told}");
     member.kill().unwrap();
     member.wait().unwrap();
 }

@@ -176,7 +176,7 @@ fn a_voter_that_lost_its_votes_does_not_vote_and_says_what_to_do() {
     let sound = std::fs::read(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
     let missing = join();
-    assert!(missing.to_string().contains("has voted before"), "{missing}");
+    assert!(missing.to_string().contains("is missing, and this voter has voted before"), "{missing}");
     std::fs::write(&file, &sound[..sound.len() / 2]).unwrap();
     let damaged = join();
     assert!(matches!(damaged, Error::Store(StoreError::Damaged { .. })), "{damaged}");
@@ -184,6 +184,84 @@ fn a_voter_that_lost_its_votes_does_not_vote_and_says_what_to_do() {
     let others = participant_with(domain, config(&["b"], Some("b"), &states.of("b")));
     drop(others);
     assert!(publisher.create_writer(&topic, atomic(QosSet::writer())).is_ok());
+}
+
+/// A participant that keeps the topic in this directory, if it may.
+fn keep(domain: u16, voters: &[&str], voter: Option<&str>, state: &Path) -> Result<Keeper, StoreError> {
+    let config = Config { state_directory: Some(state.to_owned()), ..config(voters, voter, state) };
+    let participant = participant_with(domain, config);
+    let topic = participant.create_topic::<Point>("Plan", QosSet::default()).unwrap();
+    let publisher = participant.create_publisher(QosSet::default()).unwrap();
+    let qos = atomic(QosSet::writer()).durability(Durability::Persistent);
+    match publisher.create_writer(&topic, qos) {
+        Ok(writer) => Ok(Keeper { writer, _participant: participant }),
+        Err(Error::Store(error)) => Err(error),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+struct Keeper {
+    writer: DataWriter<Point>,
+    _participant: DomainParticipant,
+}
+
+impl Keeper {
+    fn write(self) {
+        self.writer.write(&Point::default()).unwrap();
+        self.writer.wait_for_acknowledgments(PATIENCE).unwrap();
+    }
+}
+
+#[test]
+fn a_start_that_does_not_vote_makes_up_for_no_lost_votes() {
+    let (states, domain) = (States::new("bypass"), fresh_domain());
+    let state = states.of("a");
+    let start = |voter| keep(domain, &["a"], voter, &state);
+    start(Some("a")).unwrap().write();
+    let file = states.file_of("a", domain);
+    let sound = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let refused = || start(Some("a")).err().unwrap();
+    assert!(matches!(refused(), StoreError::VotesLost { is_missing: true, .. }), "{}", refused());
+    assert!(refused().to_string().contains("is missing"), "{}", refused());
+    drop(start(None).unwrap());
+    assert!(file.exists());
+    for _ in 0..2 {
+        assert!(matches!(refused(), StoreError::VotesLost { is_missing: false, .. }), "{}", refused());
+        assert!(refused().to_string().contains("Start without PLAINSONG_VOTER"), "{}", refused());
+    }
+    std::fs::write(&file, sound).unwrap();
+    // Whoever does not vote leaves the votes there.
+    drop(start(None).unwrap());
+    start(Some("a")).unwrap().write();
+}
+
+#[test]
+fn a_group_that_is_kept_is_not_opened_with_other_voters() {
+    let (states, domain) = (States::new("opened"), fresh_domain());
+    let state = states.of("a");
+    let start = |voters: &[&str], voter| keep(domain, voters, voter, &state);
+    let refused = |voters: &[&str], voter, made: &str, cure: &str| {
+        let error = start(voters, voter).err().unwrap();
+        assert!(matches!(error, StoreError::OtherVoters { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(made) && text.contains(cure) && text.contains("Plan-"), "{text}");
+    };
+    start(&[], None).unwrap().write();
+    for (voters, voter) in [(&["a"], None), (&["a"], Some("a"))] {
+        refused(voters, voter, "made without PLAINSONG_VOTERS", "unset PLAINSONG_VOTERS");
+    }
+    start(&[], None).unwrap().write();
+    let file = states.file_of("a", domain);
+    std::fs::rename(&file, file.with_extension("aside")).unwrap();
+    start(&["a"], Some("a")).unwrap().write();
+    for (voters, voter) in [(&[][..], None), (&["b"], None), (&["b"], Some("b"))] {
+        refused(voters, voter, "made with PLAINSONG_VOTERS=a,", "set PLAINSONG_VOTERS=a,");
+    }
+    start(&["a"], Some("a")).unwrap().write();
+    // Other voters begin a group of their own, whatever was voted before.
+    std::fs::rename(&file, file.with_extension("2.aside")).unwrap();
+    start(&["b"], Some("b")).unwrap().write();
 }
 
 #[test]

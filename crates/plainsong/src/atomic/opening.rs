@@ -63,11 +63,11 @@ impl Opening<'_> {
             return Ok(Opened { group: Group::new(config, id, now.mono), store: None });
         };
         let Some(own) = self.voting.own_id() else {
-            let store = storage.store(&self.name)?;
+            let store = storage.store(&self.name, self.voting)?;
             let group = Group::restore(config, id, now.mono, read(&*store)?);
             return Ok(Opened { group, store: Some(store) });
         };
-        let store = storage.store_of_voter(&self.name)?;
+        let store = storage.store(&self.name, self.voting)?;
         let mut image = read(&*store)?;
         let voter = FixedVoter { id: own, bootstrap: Bootstrap { members: 1, instance, begins_anew: true } };
         let records = image.votes.remove(&FIXED).unwrap_or_default();
@@ -78,7 +78,7 @@ impl Opening<'_> {
         let group = Group::with_vote(member, &self.voting.ids(), &voter, &records, now.mono);
         let group = group.map_err(|error| match error {
             VoteError::Restore(RestoreError::OtherVoters) => {
-                StoreError::OtherVoters { file: store.file().to_owned() }
+                StoreError::OtherVoter { file: store.file().to_owned() }
             }
             other => StoreError::damaged(store.file(), other),
         })?;

@@ -69,6 +69,11 @@ impl Voting {
         self.own.as_deref()
     }
 
+    /// The voters with commas between them, if they have names.
+    pub(super) fn joined(&self) -> String {
+        self.names.join(",")
+    }
+
     pub(super) fn own_id(&self) -> Option<VoterId> {
         self.own().map(id_of)
     }
@@ -114,6 +119,14 @@ impl Voting {
         let names = &self.names;
         if names.is_empty() { kind.to_owned() } else { format!("{kind}{OF_VOTERS}{}", names.join(",")) }
     }
+}
+
+/// The names of these voters of a view, with commas between them; empty where members vote.
+pub(super) fn names_of(voters: &[VoterId]) -> String {
+    let name = |id: &VoterId| std::str::from_utf8(&id.0).ok().map(|it| it.trim_end_matches('\0').to_owned());
+    let names: Option<Vec<String>> =
+        voters.iter().map(|id| name(id).filter(|it| is_voter_name(it))).collect();
+    names.map_or_else(String::new, |names| names.join(","))
 }
 
 fn id_of(name: &str) -> VoterId {

@@ -31,8 +31,8 @@ pub enum StoreError {
     /// It does not have what was written to it.
     #[error(
         "{file} is damaged ({what}), and is left as it is: move it aside and start again, so that the member joins anew and fetches what \
-         the others have; do not put an old copy in its place; a voter comes back under another name, which PLAINSONG_VOTERS of all \
-         has to say"
+         the others have; do not put an old copy in its place. If it had votes of a voter with a name, start without PLAINSONG_VOTER: \
+         the voters of a group stay as they are, and a majority of the others goes on"
     )]
     Damaged {
         /// The file.
@@ -50,14 +50,37 @@ pub enum StoreError {
         /// The topic that it is of, with the partition.
         group: String,
     },
-    /// It has the votes of another voter, or of one of other voters.
+    /// It has a group with other voters than the settings say.
     #[error(
-        "{file} has votes of another voter, or of another set of voters: voters of a group stay as they are; a group with others is \
-         another group, which takes another state directory"
+        "{file} holds a group that was made {}, and the voters of a group stay as they are: {}, to go on with it; to begin a new group \
+         with other voters, use another state directory, or move the file aside, which loses what it holds unless somebody writes it \
+         again", MadeWith(.voters), Again(.voters)
     )]
     OtherVoters {
         /// The file.
         file: PathBuf,
+        /// The names of its voters, with commas between them; empty where its members vote.
+        voters: String,
+    },
+    /// It has the votes of another voter.
+    #[error(
+        "{file} has votes of another voter: set PLAINSONG_VOTER to that one, or give this voter a state directory of its own"
+    )]
+    OtherVoter {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The votes of a voter are gone.
+    #[error(
+        "{file} {}, and this voter has voted before: it votes no more, since it might vote otherwise than it did. Start without \
+         PLAINSONG_VOTER, as a member that does not vote: the voters of a group stay as they are, and a majority of the others goes \
+         on. To have other voters, begin a new group in new state directories", Gone(.is_missing)
+    )]
+    VotesLost {
+        /// The file.
+        file: PathBuf,
+        /// There is no such file. Otherwise it was made anew without the votes.
+        is_missing: bool,
     },
     /// The disk or the quota is full.
     #[error("there is no room on the disk for {file}: make room, then make the participant anew")]
@@ -97,6 +120,36 @@ impl StoreError {
 
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+struct MadeWith<'a>(&'a str);
+
+impl fmt::Display for MadeWith<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => f.write_str("without PLAINSONG_VOTERS"),
+            voters => write!(f, "with PLAINSONG_VOTERS={voters}"),
+        }
+    }
+}
+
+struct Again<'a>(&'a str);
+
+impl fmt::Display for Again<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => f.write_str("unset PLAINSONG_VOTERS and PLAINSONG_VOTER"),
+            voters => write!(f, "set PLAINSONG_VOTERS={voters}"),
+        }
+    }
+}
+
+struct Gone<'a>(&'a bool);
+
+impl fmt::Display for Gone<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self.0 { "is missing" } else { "was made anew without the votes that it had" })
+    }
 }
 
 struct Process<'a>(&'a Option<u32>);

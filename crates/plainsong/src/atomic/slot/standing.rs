@@ -27,8 +27,8 @@ impl GroupSlot {
                     .to_owned()
             }
             MemberPhase::Joining => format!(
-                "this participant cannot join the group: {}; start those that are missing, or set PLAINSONG_VOTERS to \
-                 those that there are, in all processes",
+                "this participant cannot join the group: {}; start those that are missing (the voters of a group stay as \
+                 they are: with others a new group begins, in new state directories)",
                 tally(&group.votes)
             ),
             MemberPhase::Changing => {

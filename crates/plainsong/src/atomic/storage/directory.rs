@@ -1,17 +1,18 @@
 //! The state directory of a participant: a folder for each domain, in it a file for each group.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::file::{FileStore, sync_directory_of};
 use super::{Store, StoreError};
 use crate::atomic::name::Name;
+use crate::atomic::voting::Voting;
 
 /// So much of a topic's name is in the name of a file: whoever looks at them finds it.
 const SHOWN_CHARS_MAX: usize = 80;
 const EXTENSION: &str = "redb";
-/// Of a file without octets, which says that there are votes.
+/// Of a file that says of which voters there are votes, a line for each set.
 const VOTED: &str = "voted";
 const LOCK: &str = "lock";
 
@@ -48,26 +49,21 @@ impl StateDirectory {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// What is kept of a group: nothing when there is no file yet.
-    pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
-        let mut store = FileStore::open(&self.file_of(name)?)?;
-        store.claim(name)?;
-        Ok(Box::new(store))
-    }
-
-    /// What is kept of a group by one of its voters. A voter that has lost its votes might vote otherwise
-    /// than before: it does not begin anew.
-    pub(crate) fn store_of_voter(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
+    /// What is kept of a group in which these vote: nothing when there is no file yet. A voter that has lost
+    /// its votes might vote otherwise than before: it does not begin anew.
+    pub(crate) fn store(&self, name: &Name, voting: &Voting) -> Result<Box<dyn Store>, StoreError> {
         let file = self.file_of(name)?;
         let mark = self.folder.join(format!("{:032x}.{VOTED}", name.hash()));
-        if mark.exists() && !file.exists() {
-            return Err(StoreError::damaged(&file, "it is missing, and this voter has voted before"));
+        let of_mark = |error| StoreError::of_open(&mark, error);
+        let has_voted = voting.own().is_some() && has_voted(&mark, voting).map_err(of_mark)?;
+        if has_voted && !file.exists() {
+            return Err(StoreError::VotesLost { file, is_missing: true });
         }
         let mut store = FileStore::open(&file)?;
-        store.claim(name)?;
-        store.has_votes = true;
-        let marked = File::create(&mark).and_then(|_| sync_directory_of(&mark));
-        marked.map_err(|error| StoreError::of_open(&mark, error))?;
+        store.claim(name, voting, has_voted)?;
+        if voting.own().is_some() && !has_voted {
+            say_voted(&mark, voting).map_err(of_mark)?;
+        }
         Ok(Box::new(store))
     }
 
@@ -95,4 +91,20 @@ impl StateDirectory {
         let topic: String = name.topic.chars().take(SHOWN_CHARS_MAX).map(shown).collect();
         Ok(self.folder.join(format!("{topic}-{end}")))
     }
+}
+
+/// Whether the mark says that there were votes of such a set of voters. One without a line says so of all.
+fn has_voted(mark: &Path, voting: &Voting) -> io::Result<bool> {
+    match fs::read_to_string(mark) {
+        Ok(text) => Ok(text.is_empty() || text.lines().any(|it| it == voting.joined())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn say_voted(mark: &Path, voting: &Voting) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).open(mark)?;
+    writeln!(file, "{}", voting.joined())?;
+    file.sync_all()?;
+    sync_directory_of(mark)
 }

@@ -1,20 +1,24 @@
 //! A store in a file, by the embedded database redb: trees that are copied where they change, with checksums
 //! by which what was written in part is noticed.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use redb::{
-    CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend, StorageError,
-    TableDefinition, TableError, TransactionError,
+    AccessGuard, CommitError, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageBackend,
+    StorageError, TableDefinition, TableError, TransactionError,
 };
 
-use plainsong_proto::atomic::storage::is_vote;
+use plainsong_proto::atomic::entry::Entry;
+use plainsong_proto::atomic::storage::{Image, is_vote};
 
 use super::{Batch, Store, StoreError};
 use crate::atomic::name::Name;
+use crate::atomic::voting::{Voting, names_of};
 
 /// The map; the name says in which form its keys and values are.
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("plainsong.atomic.1");
@@ -22,8 +26,15 @@ const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("plainsong
 const GROUP: TableDefinition<'_, &str, &str> = TableDefinition::new("plainsong.atomic.group");
 const TOPIC: &str = "topic";
 const PARTITION: &str = "partition";
+/// Who votes in the group, with commas between the names; empty where its members do.
+const VOTERS: &str = "voters";
+/// Of which voter there are votes.
+const VOTER: &str = "voter";
 /// What of the file is kept in memory. It is read once, from the beginning to the end.
 const CACHE_BYTES: usize = 4 << 20;
+
+/// What a file says of its group.
+type Labels = BTreeMap<String, String>;
 
 /// A store in a file.
 pub(crate) struct FileStore {
@@ -31,10 +42,8 @@ pub(crate) struct FileStore {
     /// `None` if it could not be opened anew.
     database: Option<Database>,
     failed: Option<StoreError>,
-    /// Of which topic and partition it says that it is.
-    group: Option<(String, String)>,
-    /// There are votes in it, which outlive the group.
-    pub(super) has_votes: bool,
+    /// Of which group it says that it is.
+    group: Labels,
 }
 
 impl FileStore {
@@ -75,13 +84,8 @@ impl FileStore {
 
     pub(super) fn with_backend(file: &Path, backend: impl StorageBackend) -> Result<Self, StoreError> {
         let database = open_database(file, backend)?;
-        let store = Self {
-            file: file.to_owned(),
-            database: Some(database),
-            failed: None,
-            group: None,
-            has_votes: false,
-        };
+        let store =
+            Self { file: file.to_owned(), database: Some(database), failed: None, group: Labels::new() };
         store.read(&mut |_, _| {})?;
         Ok(store)
     }
@@ -98,51 +102,94 @@ impl FileStore {
         drop(self.database.take());
         fs::rename(&file, self.free_aside()).map_err(of_open)?;
         sync_directory_of(&file).map_err(of_open)?;
-        let group = self.group.take();
+        let group = std::mem::take(&mut self.group);
         *self = Self::open(&file)?;
-        group.map_or(Ok(()), |(topic, partition)| self.say_group(&topic, &partition))
+        self.say_group(group)
     }
 
-    /// Refuses a file that says it is of another group; one that says nothing says it from now on. Who knows
-    /// the hash alone leaves it to others.
-    pub(super) fn claim(&mut self, name: &Name) -> Result<(), StoreError> {
+    /// Refuses a file that says it is of another group, or of one with other voters; what it does not say
+    /// it says from now on. Who knows the hash alone leaves the topic to others.
+    ///
+    /// Of a voter that `has_voted` there must be votes.
+    pub(super) fn claim(&mut self, name: &Name, voting: &Voting, has_voted: bool) -> Result<(), StoreError> {
         self.group = self.read_group()?;
-        match &self.group {
-            Some((topic, partition)) if Name::new(topic, partition).hash() != name.hash() => {
+        let file = || self.file.clone();
+        let mut group = self.group.clone();
+        if let Some((topic, partition)) = group.get(TOPIC).zip(group.get(PARTITION)) {
+            if Name::new(topic, partition).hash() != name.hash() {
                 let within = if partition.is_empty() { "" } else { " in partition " };
                 let group = format!("topic '{topic}'{within}{partition}");
-                Err(StoreError::OtherTopic { file: self.file.clone(), group })
+                return Err(StoreError::OtherTopic { file: file(), group });
             }
-            None if name.is_known() => self.say_group(&name.topic, &name.partition),
-            _ => Ok(()),
+        } else if name.is_known() {
+            group.insert(TOPIC.to_owned(), name.topic.clone());
+            group.insert(PARTITION.to_owned(), name.partition.clone());
         }
+        let (is_empty, of_view) = self.look_at_view(!group.contains_key(VOTERS))?;
+        if is_empty && group.get(VOTERS).is_some_and(|it| *it != voting.joined()) {
+            // Nothing came of a start with other settings.
+            group.retain(|key, _| key != VOTERS && key != VOTER);
+        }
+        let voters = group.get(VOTERS).cloned().or(of_view).unwrap_or_else(|| voting.joined());
+        if voters != voting.joined() {
+            return Err(StoreError::OtherVoters { file: file(), voters });
+        }
+        if let Some(own) = voting.own() {
+            match group.get(VOTER) {
+                Some(voter) if voter != own => return Err(StoreError::OtherVoter { file: file() }),
+                // It was made by a start that did not vote.
+                None if has_voted && group.contains_key(VOTERS) => {
+                    return Err(StoreError::VotesLost { file: file(), is_missing: false });
+                }
+                _ => group.insert(VOTER.to_owned(), own.to_owned()),
+            };
+        }
+        group.insert(VOTERS.to_owned(), voters);
+        if group == self.group { Ok(()) } else { self.say_group(group) }
     }
 
-    fn read_group(&self) -> Result<Option<(String, String)>, StoreError> {
+    /// Whether there is nothing in it, and, if that is asked for, who votes in its last view, if it has one.
+    fn look_at_view(&self, of_view: bool) -> Result<(bool, Option<String>), StoreError> {
+        let (mut is_empty, mut pairs) = (true, Vec::new());
+        self.read(&mut |key, value| {
+            is_empty = false;
+            if of_view {
+                pairs.push((key.to_vec(), value.to_vec()));
+            }
+        })?;
+        let image =
+            Image::<Arc<Entry>>::read(pairs).map_err(|error| StoreError::damaged(&self.file, error))?;
+        let view = image.epoch.as_ref().map(|it| &it.view);
+        let view = view.or_else(|| image.decisions.last().map(|it| &it.next));
+        Ok((is_empty, view.map(|view| names_of(&view.voters))))
+    }
+
+    fn read_group(&self) -> Result<Labels, StoreError> {
         let file = &self.file;
         let begun = self.database()?.begin_read().map_err(|error| of_transaction(file, error))?;
         let table = match begun.open_table(GROUP) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Labels::new()),
             other => other.map_err(|error| of_table(file, error))?,
         };
-        let read = |key| {
-            let value = table.get(key).map_err(|error| of_storage(file, error))?;
-            Ok::<_, StoreError>(value.map(|value| value.value().to_owned()))
+        let entries = table.iter().map_err(|error| of_storage(file, error))?;
+        let owned = |(key, value): (AccessGuard<'_, &str>, AccessGuard<'_, &str>)| {
+            (key.value().to_owned(), value.value().to_owned())
         };
-        Ok(read(TOPIC)?.zip(read(PARTITION)?))
+        entries.map(|it| it.map(owned).map_err(|error| of_storage(file, error))).collect()
     }
 
-    fn say_group(&mut self, topic: &str, partition: &str) -> Result<(), StoreError> {
+    pub(super) fn say_group(&mut self, group: Labels) -> Result<(), StoreError> {
         let file = &self.file;
         let begun = self.database()?.begin_write().map_err(|error| of_transaction(file, error))?;
         {
             let mut table = begun.open_table(GROUP).map_err(|error| of_table(file, error))?;
-            for (key, value) in [(TOPIC, topic), (PARTITION, partition)] {
-                table.insert(key, value).map_err(|error| of_storage(file, error))?;
+            table.retain(|key, _| group.contains_key(key)).map_err(|error| of_storage(file, error))?;
+            for (key, value) in &group {
+                table.insert(key.as_str(), value.as_str()).map_err(|error| of_storage(file, error))?;
             }
         }
         begun.commit().map_err(|error| of_commit(file, error))?;
-        self.group = Some((topic.to_owned(), partition.to_owned()));
+        self.group = group;
         Ok(())
     }
 
@@ -214,7 +261,7 @@ impl Store for FileStore {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let replaced = if self.has_votes { self.keep_votes() } else { self.replace() };
+        let replaced = if self.group.contains_key(VOTER) { self.keep_votes() } else { self.replace() };
         self.failed = replaced.as_ref().err().cloned();
         replaced
     }

@@ -15,6 +15,7 @@ mod tests;
 use std::path::Path;
 
 use crate::atomic::name::Name;
+use crate::atomic::voting::Voting;
 pub(crate) use crate::base::store_error::StoreError;
 pub(crate) use committer::{Committer, Stage, StoreThread};
 pub(crate) use directory::StateDirectory;
@@ -60,13 +61,8 @@ impl Storage {
         self.directory.has_room_for(name, files_max)
     }
 
-    /// What a member keeps of a group.
-    pub(crate) fn store(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
-        self.directory.store(name)
-    }
-
-    /// What a voter keeps of a group. It may not have lost the file.
-    pub(crate) fn store_of_voter(&self, name: &Name) -> Result<Box<dyn Store>, StoreError> {
-        self.directory.store_of_voter(name)
+    /// What is kept of a group in which these vote.
+    pub(crate) fn store(&self, name: &Name, voting: &Voting) -> Result<Box<dyn Store>, StoreError> {
+        self.directory.store(name, voting)
     }
 }

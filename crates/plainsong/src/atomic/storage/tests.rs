@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 
+use plainsong_proto::atomic::entry::Entry;
+use plainsong_proto::atomic::storage::Change;
+use plainsong_proto::atomic::view::Decision;
+use plainsong_proto::atomic::{self, MemberId};
+use plainsong_proto::guid::GuidPrefix;
 use plainsong_proto::time::Duration;
 
 use super::lossy::{Faults, Lossy};
 use super::*;
 use crate::atomic::name::Name;
+use crate::base::config::Config;
 use crate::base::locks::lock;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -218,6 +224,20 @@ fn close(octets: &[u8]) -> (Vec<u8>, Map) {
 }
 
 /// A directory that goes with this.
+fn by_members() -> Voting {
+    Voting::default()
+}
+
+fn by_voters(voters: &str, voter: Option<&str>) -> Voting {
+    let config = Config {
+        voters: voters.split(',').map(ToOwned::to_owned).collect(),
+        voter: voter.map(ToOwned::to_owned),
+        state_directory: Some(std::env::temp_dir()),
+        ..Config::default()
+    };
+    Voting::of(&config).unwrap()
+}
+
 struct Directory(PathBuf);
 
 impl Directory {
@@ -239,18 +259,18 @@ fn the_file_of_another_topic_is_refused_by_its_name() {
     let directory = Directory::new("other-topic");
     let state = StateDirectory::open(&directory.0, 3).unwrap();
     let (plan, route) = (Name::new("Plan", "yard"), Name::new("Route", ""));
-    let file_of = |name: &Name| state.store(name).unwrap().file().to_owned();
+    let file_of = |name: &Name| state.store(name, &by_members()).unwrap().file().to_owned();
     std::fs::copy(file_of(&plan), file_of(&route)).unwrap();
-    let refused = state.store(&route).err().unwrap().to_string();
+    let refused = state.store(&route, &by_members()).err().unwrap().to_string();
     assert!(refused.contains("is of topic 'Plan' in partition yard, and not of"), "{refused}");
     assert!(refused.contains("Route-"), "{refused}");
     // Who knows the hash alone says nothing of the names, and what is put aside takes them along.
-    let store = state.store(&Name::of_hash(plan.hash()));
+    let store = state.store(&Name::of_hash(plan.hash()), &by_members());
     store.unwrap().put_aside().unwrap();
-    let mut renamed = state.store(&plan).unwrap();
+    let mut renamed = state.store(&plan, &by_members()).unwrap();
     std::fs::copy(renamed.file(), file_of(&Name::new("Map", ""))).unwrap();
     renamed.put_aside().unwrap();
-    assert!(state.store(&Name::new("Map", "")).err().unwrap().to_string().contains("'Plan'"));
+    assert!(state.store(&Name::new("Map", ""), &by_members()).err().unwrap().to_string().contains("'Plan'"));
 }
 
 #[test]
@@ -265,10 +285,10 @@ fn a_state_directory_has_one_participant_and_a_file_for_each_group_whatever_its_
         [("", ""), ("plan", ""), ("Plan", ""), ("plan", "a"), ("pl", "an"), ("../../plan", ""), (&long, "")];
     for (topic, partition) in names {
         let batch = [(b"name".to_vec(), Some(format!("{topic} {partition}").into_bytes()))].into();
-        state.store(&Name::new(topic, partition)).unwrap().commit(&batch).unwrap();
+        state.store(&Name::new(topic, partition), &by_members()).unwrap().commit(&batch).unwrap();
     }
     for (topic, partition) in names {
-        let map = all_of(&*state.store(&Name::new(topic, partition)).unwrap());
+        let map = all_of(&*state.store(&Name::new(topic, partition), &by_members()).unwrap());
         assert_eq!(map[&b"name"[..]], format!("{topic} {partition}").into_bytes());
     }
     let files = std::fs::read_dir(directory.0.join("domain-3")).unwrap().count();
@@ -276,7 +296,7 @@ fn a_state_directory_has_one_participant_and_a_file_for_each_group_whatever_its_
     assert_eq!(std::fs::read_dir(&directory.0).unwrap().count(), 2, "nothing is beside the folders");
     drop(state);
     let state = StateDirectory::open(&directory.0, 3).unwrap();
-    assert_eq!(all_of(&*state.store(&Name::new("Plan", "")).unwrap()).len(), 1);
+    assert_eq!(all_of(&*state.store(&Name::new("Plan", ""), &by_members()).unwrap()).len(), 1);
 }
 
 #[test]
@@ -284,21 +304,21 @@ fn what_is_no_store_is_told_and_left_as_it_is() {
     let directory = Directory::new("no-store");
     let state = StateDirectory::open(&directory.0, 0).unwrap();
     let name = Name::new("plan", "");
-    drop(state.store(&name).unwrap());
+    drop(state.store(&name, &by_members()).unwrap());
     let folder = directory.0.join("domain-0");
     let is_store = |path: &PathBuf| path.extension().is_some_and(|it| it == "redb");
     let file = std::fs::read_dir(&folder).unwrap().map(|it| it.unwrap().path()).find(is_store).unwrap();
     for octets in [&b""[..], b"hello", &[0; 100_000]] {
         std::fs::write(&file, octets).unwrap();
-        let error = state.store(&name).err().unwrap();
+        let error = state.store(&name, &by_members()).err().unwrap();
         assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
         assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
         assert_eq!(std::fs::read(&file).unwrap(), octets);
     }
     std::fs::remove_file(&file).unwrap();
-    let first = state.store(&name).unwrap();
+    let first = state.store(&name, &by_members()).unwrap();
     // A file that loses power is not locked; its directory is.
-    let again = state.store(&name).err();
+    let again = state.store(&name, &by_members()).err();
     assert!(matches!(again, Some(StoreError::InUse { .. })) || cfg!(feature = "power-loss"), "{again:?}");
     drop(first);
     let no_folder = StateDirectory::open(&file, 0).err().unwrap();
@@ -344,9 +364,9 @@ fn what_a_voter_has_of_a_group_that_is_void_is_put_aside_and_its_votes_stay() {
     let directory = Directory::new("votes");
     let state = StateDirectory::open(&directory.0, 0).unwrap();
     let name = Name::new("plan", "");
-    let mut store = state.store_of_voter(&name).unwrap();
+    let mut store = state.store(&name, &by_voters("a,b,c", Some("a"))).unwrap();
     let vote = (b"\x0b, and a number".to_vec(), b"vote".to_vec());
-    assert!(plainsong_proto::atomic::storage::is_vote(&vote.0));
+    assert!(atomic::storage::is_vote(&vote.0));
     let all = Map::from([(b"\x01".to_vec(), b"group".to_vec()), vote.clone()]);
     store.commit(&all.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()).unwrap();
     for round in 1..=2 {
@@ -357,7 +377,37 @@ fn what_a_voter_has_of_a_group_that_is_void_is_put_aside_and_its_votes_stay() {
         assert_eq!(kept, if round == 1 { all.clone() } else { Map::from([vote.clone()]) });
     }
     drop(store);
-    assert_eq!(all_of(&*state.store_of_voter(&name).unwrap()), Map::from([vote]));
+    assert_eq!(all_of(&*state.store(&name, &by_voters("a,b,c", Some("a"))).unwrap()), Map::from([vote]));
+}
+
+/// A file from before that says nothing of its voters: they are those of its view.
+#[test]
+fn who_votes_in_a_group_that_is_kept_is_in_its_file_or_in_its_view() {
+    let directory = Directory::new("of-view");
+    let state = StateDirectory::open(&directory.0, 0).unwrap();
+    let name = Name::new("plan", "");
+    let voters_told = |voting: &Voting| match state.store(&name, voting).err() {
+        Some(StoreError::OtherVoters { voters, .. }) => Some(voters),
+        None => None,
+        other => panic!("{other:?}"),
+    };
+    let named = by_voters("a,b,c", None);
+    // Nothing came of this start.
+    assert_eq!(voters_told(&by_members()), None);
+    let mut store = state.store(&name, &named).unwrap();
+    let member = MemberId { prefix: GuidPrefix([1; 12]), nonce: 1 };
+    let decision = Decision::first(9, [(member, atomic::Storage::Durable)], &named.voters());
+    let mut batch = Batch::new();
+    Change::<Arc<Entry>>::View(Box::new(decision.next), 0).stage(&mut batch);
+    store.commit(&batch).unwrap();
+    let file = store.file().to_owned();
+    drop(store);
+    for _ in 0..2 {
+        assert_eq!(voters_told(&by_members()).as_deref(), Some("a,b,c"));
+        assert_eq!(voters_told(&by_voters("a,b,d", Some("a"))).as_deref(), Some("a,b,c"));
+        FileStore::open(&file).unwrap().say_group(Default::default()).unwrap();
+    }
+    assert_eq!(voters_told(&by_voters("a,b,c", Some("a"))), None);
 }
 
 struct Put(u64, usize);
@@ -467,7 +517,7 @@ mod killed {
         let name = Name::new("plan", "");
         if let Some(path) = std::env::var_os(DIRECTORY) {
             let state = open(Path::new(&path));
-            let mut store = state.store(&name).unwrap();
+            let mut store = state.store(&name, &by_members()).unwrap();
             for number in last_of(&*store) + 1.. {
                 store.commit(&batch(number)).unwrap();
                 writeln!(std::io::stdout(), "committed {number}").unwrap();
@@ -486,7 +536,7 @@ mod killed {
             let rest = lines.filter_map(|it| it.strip_prefix("committed ")?.parse::<u64>().ok());
             committed = rest.last().unwrap_or(committed);
             let state = open(&directory.0);
-            let kept = last_of(&*state.store(&name).unwrap());
+            let kept = last_of(&*state.store(&name, &by_members()).unwrap());
             assert!(kept == committed || kept == committed + 1, "seed {seed}: {kept} of {committed}");
         }
         assert!(committed >= 25, "{committed}");
