@@ -80,17 +80,17 @@ mod agreed {
         let topic = participant.create_topic::<Goal>("Goals", QosSet::default())?;
         // TransientLocal instead keeps it as long as any process runs.
         let agreed = |qos: QosSet| {
-            let qos = qos.reliable().keep_all().durability(Durability::Persistent);
-            qos.consistency(ConsistencyKind::Atomic)
+            let qos = qos.reliable().keep_all().max_blocking_time(Duration::from_secs(3600));
+            qos.durability(Durability::Persistent).consistency(ConsistencyKind::Atomic)
         };
         let subscriber = participant.create_subscriber(QosSet::default())?;
         let reader = subscriber.create_reader(&topic, agreed(QosSet::reader()))?;
         let publisher = participant.create_publisher(QosSet::default())?;
         let writer = publisher.create_writer(&topic, agreed(QosSet::writer()))?;
-        // Waits until this process has joined the others.
+        // Waits until this process has joined the others, or has made a group where there is none.
         writer.write(&Goal { robot: "ann".into(), place: 7 })?;
         // It is delivered, and so on the disks of all of them.
-        writer.wait_for_acknowledgments(Duration::from_secs(5))?;
+        writer.wait_for_acknowledgments(Duration::from_secs(3600))?;
         loop {
             for sample in reader.wait_take(Duration::from_secs(3600))? {
                 println!("{}. {:?}", sample.info.agreed.position, sample.data);

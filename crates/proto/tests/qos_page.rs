@@ -514,7 +514,7 @@ writers would wait for it. It hears of their writers, and is told REQUESTED_INCO
 | OWNERSHIP | SHARED. EXCLUSIVE is refused: each reader finds out by itself, at another time, that an owner is gone |
 | PARTITION | One name. Several names and patterns are refused: the writers and readers of a topic in one partition agree with each other, and nobody is in two of them. A publisher or subscriber that has ATOMIC members stays in its partition |
 | PRESENTATION | INSTANCE and TOPIC, ordered or not: the order of all readers is an order of the topic. coherent_access is refused, because samples of other writers may stand between those of a set; so is GROUP, because each topic has an order of its own |
-| HISTORY, RESOURCE_LIMITS | As each entity likes. They limit what a reader keeps for the application, after the order; what is written and not yet everywhere is kept whatever HISTORY says |
+| HISTORY, RESOURCE_LIMITS | As each entity likes. They limit what a reader keeps for the application, after the order; what is written and not yet everywhere is kept whatever HISTORY says. For those who join later, and on disks, the last 65,536 entries of a topic are kept at most (`history_entries_max`), with KEEP_ALL, too |
 | TIME_BASED_FILTER, content filters, DEADLINE, READER_DATA_LIFECYCLE | As each reader likes: they act on what it got. A filtered reader sees a part of the same sequence |
 | LATENCY_BUDGET, TRANSPORT_PRIORITY, `suspend_publications` | As each writer likes: they change when samples are sent, not their order |
 | LIVELINESS | As always. That a writer is lost is told to each reader when its participant notices, not in the order of samples |
