@@ -189,6 +189,20 @@ fn who_cannot_join_is_told_which_voters_are_missing() {
     assert!(refused.contains("(heard 1 of 3: a; missing b, c)"), "{refused}");
 }
 
+#[test]
+fn members_of_which_nobody_votes_by_name_are_told_how_to() {
+    let voters = VOTERS.map(String::from).to_vec();
+    let member = participant_with(fresh_domain(), Config { voters, ..loopback() });
+    let writer: DataWriter<Point> = writer(&member, "Plan", atomic(QosSet::writer()));
+    for told in told(&writer) {
+        assert!(
+            told.contains("no participant is known that votes as a, b, c; set PLAINSONG_VOTER to"),
+            "{told}"
+        );
+        assert!(told.contains("PLAINSONG_STATE_DIRECTORY") && told.contains("plainsong witness"), "{told}");
+    }
+}
+
 /// In the environment of a process of a test: as which voter it is a member, its domain, and the states.
 const VOTER: &str = "PLAINSONG_TEST_VOTER";
 const DOMAIN: &str = "PLAINSONG_TEST_DOMAIN";

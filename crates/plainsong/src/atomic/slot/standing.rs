@@ -18,6 +18,14 @@ impl GroupSlot {
         let group = self.look();
         match group.phase {
             MemberPhase::Gone => "this participant has left the group".to_owned(),
+            MemberPhase::Joining if !group.voters.is_empty() && group.votes.iter().all(|it| it.participant.is_none()) => {
+                let names = group.voters.join(", ");
+                format!(
+                    "this participant cannot join the group: no participant is known that votes as {names}; set PLAINSONG_VOTER to \
+                     one of these names for each process that is to vote, and PLAINSONG_STATE_DIRECTORY to where it keeps its votes, \
+                     or run plainsong witness; a majority of the names must vote"
+                )
+            }
             _ if group.is_suspended => format!(
                 "its group is suspended: {}; it goes on when a majority of them runs and is reached",
                 tally(&group.votes)
