@@ -5,11 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use crate::atomic::Name;
 use crate::base::locks::lock;
 use crate::error::{PreconditionNotMet, Result};
 use crate::participant::DomainParticipant;
+
+/// The endpoints of a group come before those of its topic, which say how it is called. A vote waits for them
+/// so long at most.
+const NAME_AWAITED: Duration = Duration::from_secs(1);
 
 /// Votes in all groups of the domain of a participant.
 pub struct Witness {
@@ -17,6 +22,8 @@ pub struct Witness {
     groups_max: usize,
     /// Groups that it does not vote in, and was asked to; each is told of once.
     refused: Mutex<BTreeSet<Name>>,
+    /// Since when there are groups of which the topic is not known, by their hashes.
+    unnamed: Mutex<BTreeMap<u128, Instant>>,
 }
 
 /// What became of a group that has come or gone.
@@ -60,7 +67,12 @@ impl Witness {
         }
         // What cannot be opened at all is told now.
         participant.inner.storage()?;
-        Ok(Self { participant: participant.clone(), groups_max, refused: Mutex::default() })
+        Ok(Self {
+            participant: participant.clone(),
+            groups_max,
+            refused: Mutex::default(),
+            unnamed: Mutex::default(),
+        })
     }
 
     /// Looks which groups there are, and begins to vote in those that have come. To be called every some ten
@@ -70,6 +82,8 @@ impl Witness {
     /// The participant is deleted.
     pub fn look(&self) -> Result<Vec<WitnessEvent>> {
         let inner = &self.participant.inner;
+        let now = Instant::now();
+        let mut unnamed = lock(&self.unnamed);
         let there = self.participant.inspect(|control| {
             // By their hashes: members announce the names of the topics, too.
             let mut names = BTreeMap::new();
@@ -83,9 +97,20 @@ impl Witness {
                     names.insert(name.hash(), name);
                 }
             }
-            let named = |hash| names.get(&hash).cloned().unwrap_or_else(|| Name::of_hash(hash));
-            there.into_iter().map(named).collect::<Vec<_>>()
+            unnamed.retain(|hash, _| there.contains(hash) && !names.contains_key(hash));
+            let mut named = Vec::new();
+            for hash in there {
+                let mut since = || now.duration_since(*unnamed.entry(hash).or_insert(now));
+                match names.remove(&hash) {
+                    Some(name) => named.push((name, true)),
+                    None => named.push((Name::of_hash(hash), since() >= NAME_AWAITED)),
+                }
+            }
+            named
         })?;
+        drop(unnamed);
+        // Those of which the name may come yet are there, and nothing is begun in them.
+        let (there, are_ready): (Vec<_>, Vec<_>) = there.into_iter().unzip();
         let mut events = Vec::new();
         let joined = inner.groups_there();
         for (name, group) in &joined {
@@ -99,9 +124,9 @@ impl Witness {
         }
         let mut refused = lock(&self.refused);
         refused.retain(|name| there.iter().any(|it| it.hash() == name.hash()));
-        for name in there {
+        for (name, is_ready) in there.into_iter().zip(are_ready) {
             let is_same = |it: &Name| it.hash() == name.hash();
-            if joined.iter().any(|(it, _)| is_same(it)) || refused.iter().any(is_same) {
+            if !is_ready || joined.iter().any(|(it, _)| is_same(it)) || refused.iter().any(is_same) {
                 continue;
             }
             let (topic, partition) = (name.topic.clone(), name.partition.clone());
