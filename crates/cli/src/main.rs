@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     if let Some(status) = perf::run_as_worker() {
         return status;
     }
-    match Arguments::parse().command {
+    match arguments().command {
         Command::Atomic(options) => atomic::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Idl(options) => idl::run(&options),
@@ -54,4 +54,17 @@ fn main() -> ExitCode {
         Command::Witness(options) => witness::run(&options),
         Command::Perf(options) => perf::run(&options),
     }
+}
+
+/// What is asked for; otherwise says what is wrong and ends the process. For `plainsong atomic` the status 2
+/// that is usual says that there is no group.
+fn arguments() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| {
+        let is_atomic = std::env::args_os().nth(1).is_some_and(|it| it == "atomic");
+        if is_atomic && error.use_stderr() {
+            eprint!("{error}");
+            std::process::exit(atomic::FAILED.into());
+        }
+        error.exit()
+    })
 }

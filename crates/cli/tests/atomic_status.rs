@@ -56,7 +56,7 @@ fn a_group_is_shown_well_suspected_and_suspended() {
     first.signal("STOP");
     let suspended =
         until(&domain, &["--wait", "6000"], |text, code| code == Some(1) && text.contains(", suspended"));
-    assert!(suspended.contains(", suspected: silent for "), "{suspended}");
+    assert!(suspended.contains(" not heard in this epoch since observation began, suspected"), "{suspended}");
     assert!(suspended.contains(" changing"), "{suspended}");
     // Who begins to look now does not hear the process that stands still, and knows its GUID alone.
     let is_first = |line: &&&str| line.contains(&format!("(process {} ", first.process.id()));
@@ -125,6 +125,11 @@ fn several_groups_of_one_topic_are_all_shown_with_what_to_set() {
     assert!(advice.contains("set PLAINSONG_VOTERS=a for all of its processes"), "{advice}");
     assert!(advice.contains(&format!("process {}", forgetful.process.id())), "{advice}");
     assert!(!advice.contains(&format!("process {}", named.process.id())), "{advice}");
+    // Whoever looks once sees both.
+    for _ in 0..5 {
+        let (text, code) = status("Square", &domain, &[]);
+        assert!(code == Some(1) && text.contains("2 groups"), "{code:?}: {text}");
+    }
     drop((named, forgetful));
     std::fs::remove_dir_all(states).unwrap();
 }
@@ -145,4 +150,57 @@ fn a_member_without_most_of_its_voters_is_shown_with_those_that_are_missing() {
     assert!(shown.contains(missing), "{shown}");
     drop(alone);
     std::fs::remove_dir_all(states).unwrap();
+}
+
+#[test]
+fn who_looks_votes_not_even_if_the_variables_of_a_voter_are_set_and_sees_which_are_not_heard() {
+    let domain = domain(5);
+    let states = std::env::temp_dir().join(format!("plainsong-unheard-{}", std::process::id()));
+    let voters = ["a", "b", "c"];
+    let state = |voter: &str| states.join(voter).to_str().unwrap().to_owned();
+    let members: Vec<_> = voters[..2]
+        .iter()
+        .map(|voter| {
+            let state = state(voter);
+            let variables = [
+                ("PLAINSONG_VOTERS", "a,b,c"),
+                ("PLAINSONG_VOTER", voter),
+                ("PLAINSONG_STATE_DIRECTORY", &state),
+            ];
+            member("-S", &domain, &variables)
+        })
+        .collect();
+    let state = state("a");
+    let end = Instant::now() + PATIENCE;
+    let (mut seen, mut is_set) = (0, false);
+    while seen < 2 {
+        let mut look = plainsong(&["atomic", "status", "Square", "-d", &domain, "--wait", "1500"]);
+        look.env("PLAINSONG_VOTERS", "a,b,c").env("PLAINSONG_VOTER", "a");
+        // The directory is that of a member that runs, or none is set.
+        if is_set {
+            look.env("PLAINSONG_STATE_DIRECTORY", &state);
+        }
+        is_set = !is_set;
+        let output = look.output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        let text = String::from_utf8(output.stdout).unwrap();
+        if text.contains("members 2,") && !text.contains("changing") {
+            assert_eq!(output.status.code(), Some(1), "{text}");
+            assert!(text.contains("voter c is not heard"), "{text}");
+            seen += 1;
+        }
+        assert!(Instant::now() < end, "{text}");
+    }
+    drop(members);
+    std::fs::remove_dir_all(states).unwrap();
+}
+
+#[test]
+fn wrong_arguments_are_an_error_and_not_a_topic_without_a_group() {
+    for words in [&["atomic", "status"][..], &["atomic"], &["atomic", "status", "Square", "--such"]] {
+        let output = plainsong(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{words:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains("Usage: plainsong atomic"), "{words:?}");
+    }
+    assert_eq!(plainsong(&["atomic", "status", "--help"]).output().unwrap().status.code(), Some(0));
 }

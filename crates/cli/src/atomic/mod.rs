@@ -6,15 +6,20 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use plainsong::Error;
 use plainsong::atomic::ObservedGroup;
+use plainsong::group_observer::GroupObserver;
 use plainsong::prelude::*;
+use plainsong::state::StateLimits;
 
 use crate::output::say;
 use crate::stop::Stop;
 
-/// Something of it is suspended, changing or suspected.
+/// Something of it is suspended, changing, suspected or not heard.
 const NOT_WELL: u8 = 1;
 const NO_GROUP: u8 = 2;
-const FAILED: u8 = 3;
+pub(crate) const FAILED: u8 = 3;
+/// No participant, endpoint or group has come for so long: members are asked every 50 ms and answer at once,
+/// and a participant that comes announces its endpoints at once.
+const QUIET_FOR: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Options of `plainsong atomic`.
@@ -27,8 +32,8 @@ pub(crate) struct Options {
 #[derive(Subcommand)]
 enum Command {
     /// Show the group of an ATOMIC topic: a line for it, and one for each member. Exit status: 0 if all is
-    /// well, 1 if it is suspended or changing, a member is suspected or the topic has several groups, 2 if
-    /// there is no group, 3 after an error
+    /// well, 1 if it is suspended or changing, a member is suspected, a voter is not heard or the topic has
+    /// several groups, 2 if there is no group, 3 after an error, one of the arguments too
     Status(Status),
 }
 
@@ -42,7 +47,8 @@ struct Status {
     /// Partition
     #[arg(short, long, default_value = "")]
     partition: String,
-    /// How long to wait in milliseconds until all is well, before what there is is shown
+    /// How long to wait in milliseconds until all is well and nobody has come for a second, before what there
+    /// is is shown
     #[arg(long = "wait", value_name = "MS", default_value_t = 3_000)]
     wait_ms: u64,
     /// Print JSON
@@ -65,18 +71,16 @@ pub(crate) fn run(options: &Options) -> ExitCode {
 fn show(options: &Status) -> Result<ExitCode, Error> {
     let stop = Stop::on_signals()
         .map_err(|source| Error::Io { what: "installing signal handlers".into(), source })?;
-    let factory = DomainParticipantFactory::with_config(Config::from_env()?);
+    let mut config = Config::from_env()?;
+    // Who looks does not vote, whatever is set for the members, and keeps nothing.
+    config.voter = None;
+    config.voters.clear();
+    config.state_directory = None;
+    let factory = DomainParticipantFactory::with_config(config);
     let participant =
         factory.create_participant(options.domain, "plainsong atomic status", QosSet::default())?;
     let observer = participant.observe_group(&options.topic, &options.partition)?;
-    let begin = Instant::now();
-    let mut groups = observer.look_at_all()?;
-    let are_well = |groups: &[ObservedGroup]| groups.iter().all(ObservedGroup::is_well);
-    let wait = Duration::from_millis(options.wait_ms);
-    while !are_well(&groups) && begin.elapsed() < wait && !stop.is_told() {
-        stop.sleep(LOOK_AGAIN);
-        groups = observer.look_at_all()?;
-    }
+    let mut groups = look_around(options, &participant, &observer, &stop)?;
     loop {
         print(options, &participant, &groups)?;
         if !options.watch || stop.is_told() {
@@ -96,6 +100,38 @@ fn show(options: &Status) -> Result<ExitCode, Error> {
         groups if are_well(groups) => ExitCode::SUCCESS,
         _ => ExitCode::from(NOT_WELL),
     })
+}
+
+fn are_well(groups: &[ObservedGroup]) -> bool {
+    groups.iter().all(ObservedGroup::is_well)
+}
+
+/// Looks until all is well and nobody has come for a while: another group of the topic may be heard later
+/// than the first.
+fn look_around(
+    options: &Status,
+    participant: &DomainParticipant,
+    observer: &GroupObserver,
+    stop: &Stop,
+) -> Result<Vec<ObservedGroup>, Error> {
+    // Counts alone.
+    let limits = StateLimits { entities: 0, remote: 0, matches: 0, mismatches: 0, internal_endpoints: true };
+    let wait = Duration::from_millis(options.wait_ms);
+    let begin = Instant::now();
+    let (mut known, mut known_since) = (None, begin);
+    loop {
+        let groups = observer.look_at_all()?;
+        let endpoints = participant.state_within(&limits)?.remote_endpoints.left_out;
+        let now_known = Some((participant.discovered_participants()?, endpoints, groups.len()));
+        if known != now_known {
+            (known, known_since) = (now_known, Instant::now());
+        }
+        let is_done = known_since.elapsed() >= QUIET_FOR && are_well(&groups);
+        if is_done || begin.elapsed() >= wait || stop.is_told() {
+            return Ok(groups);
+        }
+        stop.sleep(LOOK_AGAIN);
+    }
 }
 
 fn print(options: &Status, participant: &DomainParticipant, groups: &[ObservedGroup]) -> Result<(), Error> {

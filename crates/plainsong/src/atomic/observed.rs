@@ -33,7 +33,7 @@ pub struct ObservedMember {
     pub is_changing: bool,
     /// It is not heard, here or by another member: it is about to be excluded.
     pub is_suspected: bool,
-    /// How long ago it was heard last, or since when it is not heard.
+    /// How long ago it was heard last; where it has told no position, how long its epoch is observed.
     pub silent_for: Duration,
 }
 
@@ -80,13 +80,18 @@ impl ObservedGroup {
         !(self.members.is_empty() && self.joining.is_empty())
     }
 
-    /// Whether there is an epoch, all its members take part, none of them is suspected, and the topic has no
-    /// other group.
+    /// Whether there is an epoch, all its members take part, none of them is suspected, all voters that have
+    /// names are heard, and the topic has no other group.
     #[must_use]
     pub fn is_well(&self) -> bool {
+        let are_heard = self.voter_names.is_empty() || self.voters.iter().all(|it| it.is_heard);
         let is_well = |it: &ObservedMember| it.position.is_some() && !it.is_suspected && !it.is_changing;
         let is_one = self.strangers.is_empty();
-        is_one && !self.members.is_empty() && !self.is_suspended && self.members.iter().all(is_well)
+        is_one
+            && are_heard
+            && !self.members.is_empty()
+            && !self.is_suspended
+            && self.members.iter().all(is_well)
     }
 }
 
@@ -147,11 +152,16 @@ impl fmt::Display for ObservedMember {
         }
         f.write_str(match self.position {
             _ if self.is_changing => " changing",
-            None => " not heard",
+            None => " not heard in this epoch since observation began",
             Some(_) => " active",
         })?;
-        if self.is_suspected {
-            write!(f, ", suspected: silent for {} ms", self.silent_for.0 / 1_000_000)?;
+        match self.position {
+            // Nobody knows for how long.
+            None if self.is_suspected => f.write_str(", suspected")?,
+            Some(_) if self.is_suspected => {
+                write!(f, ", suspected: silent for {} ms", self.silent_for.0 / 1_000_000)?;
+            }
+            _ => {}
         }
         if self.is_stored {
             f.write_str(", on a disk")?;
