@@ -549,7 +549,7 @@ mod killed {
         if let Some(path) = std::env::var_os(DIRECTORY) {
             let file =
                 std::fs::OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
-            let file = Lossy::of_file(file).unwrap();
+            let file = lossy::backend(file).unwrap();
             file.write(0, &[1; SECTORS * 512]).unwrap();
             file.sync_data().unwrap();
             (0..SECTORS as u64).for_each(|sector| file.write(sector * 512, &[2; 512]).unwrap());
