@@ -150,11 +150,14 @@ fn say(told: &Told) {
     }
 }
 
-/// Tells what must not be refused. Who leaves deletes its participant under the hands of its threads.
+/// Tells what must not be refused. Who leaves deletes its participant under the hands of its threads; that a
+/// disk failed is told by [`tell_disk`], and another process follows.
 fn refused(what: &str, error: &Error) {
     match error {
         Error::Timeout { .. } => {}
-        Error::AlreadyDeleted(_) | Error::LeftGroup { .. } => std::thread::sleep(Duration::from_secs(3_600)),
+        Error::AlreadyDeleted(_) | Error::LeftGroup { .. } | Error::Store(_) => {
+            std::thread::sleep(Duration::from_secs(3_600));
+        }
         _ => {
             say(&Told::Violation(format!("{what}: {error}")));
             std::thread::sleep(WAIT);
