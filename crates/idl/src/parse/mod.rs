@@ -38,63 +38,37 @@ pub(crate) fn parse(file: FileId, tokens: &[Token], diagnostics: &mut Diagnostic
 }
 
 /// Words with a meaning in IDL 4.2 (§7.2.4), and from when names may not be like them.
-const KEYWORDS: [&str; 62] = [
+const KEYWORDS: [&str; 36] = [
     "any",
-    "abstract",
-    "attribute",
-    "bitfield",
-    "bitmask",
-    "bitset",
     "boolean",
     "case",
     "char",
     "const",
-    "custom",
     "default",
     "double",
     "enum",
     "exception",
-    "factory",
     "FALSE",
     "fixed",
     "float",
-    "getraises",
-    "in",
-    "inout",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
     "interface",
-    "local",
     "long",
-    "map",
     "module",
     "native",
     "Object",
     "octet",
-    "oneway",
-    "out",
-    "private",
-    "public",
-    "raises",
     "readonly",
     "sequence",
     "setraises",
     "short",
     "string",
     "struct",
-    "supports",
     "switch",
     "TRUE",
     "truncatable",
     "typedef",
     "typeid",
     "typeprefix",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
     "union",
     "unsigned",
     "ValueBase",
@@ -103,7 +77,7 @@ const KEYWORDS: [&str; 62] = [
     "wchar",
 ];
 
-/// Keywords that are names in files older than the keyword, or that only components know.
+/// More keywords, that are names in files older than the keyword, or that only components know.
 const SOFT_KEYWORDS: [&str; 26] = [
     "abstract",
     "attribute",
@@ -135,7 +109,13 @@ const SOFT_KEYWORDS: [&str; 26] = [
 
 /// Whether a name must be escaped.
 pub(crate) fn is_keyword(name: &str) -> bool {
-    KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(name))
+    keyword_like(name).is_some()
+}
+
+/// The keyword that a name is like.
+fn keyword_like(name: &str) -> Option<&'static str> {
+    let mut keywords = KEYWORDS.into_iter().chain(SOFT_KEYWORDS);
+    keywords.find(|keyword| keyword.eq_ignore_ascii_case(name))
 }
 
 /// What the name after an `@` is.
@@ -261,16 +241,15 @@ impl<'a> Parser<'a> {
             self.at += 1;
             return Ok(Name { text: escaped.into(), span });
         }
-        let keyword = KEYWORDS.iter().find(|keyword| keyword.eq_ignore_ascii_case(word));
-        if let Some(keyword) = keyword {
-            let exact = **keyword == **word;
+        if let Some(keyword) = keyword_like(word) {
+            let exact = *keyword == **word;
             let message = if exact {
                 format!("`{word}` is a keyword and cannot be the name of {of}")
             } else {
                 format!("`{word}` differs from the keyword `{keyword}` only in case")
             };
             let hint = format!("write `_{word}`: the name is then `{word}`");
-            if exact && !SOFT_KEYWORDS.contains(keyword) {
+            if exact && !SOFT_KEYWORDS.contains(&keyword) {
                 return self.fail(Diagnostic::error(span, message).hint(hint));
             }
             self.say(Diagnostic::warning(span, message).hint(hint));
