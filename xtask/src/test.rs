@@ -99,6 +99,8 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     steps.run("simulated mistakes around deciders", minutes(5), sim::command(&mistakes));
     let seeds = ["atomic", "--seeds", ATOMIC_SEEDS].map(str::to_owned);
     steps.run("simulation of groups", minutes(5), sim::command(&seeds));
+    let corpus = ["atomic", "--corpus"].map(str::to_owned);
+    steps.run("groups that once failed", minutes(5), sim::command(&corpus));
     let seeds = ["atomic", "--long", "--seeds", ATOMIC_LONG_SEEDS].map(str::to_owned);
     steps.run("long simulation of groups", minutes(5), sim::command(&seeds));
     steps.run("model of groups", minutes(5), sim::command(&["--model".to_owned()]));

@@ -30,6 +30,7 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   sim atomic ...           groups of ATOMIC topics, with --seed, --seeds and --trace as above, and
   --runs N --seed A        the same as --seeds A..A+N
   --long                   runs of 20,000 samples
+  --corpus                 the seeds that once failed
   --mutations              makes each deliberate mistake until it is noticed
 ";
 
@@ -96,11 +97,15 @@ struct AtomicTask {
     /// Of a single run.
     detail: Option<Detail>,
     is_of_mistakes: bool,
+    is_of_corpus: bool,
 }
+
+/// Seeds that once failed.
+const CORPUS: &str = include_str!("../corpus/atomic.txt");
 
 fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
     let (mut seed, mut runs, mut range, mut whole) = (None, None, None, false);
-    let (mut length, mut is_of_mistakes) = (Length::Short, false);
+    let (mut length, mut is_of_mistakes, mut is_of_corpus) = (Length::Short, false, false);
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         match argument.as_str() {
@@ -109,6 +114,7 @@ fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
             "--seeds" => range = Some(seeds(rest.next())?),
             "--long" => length = Length::Long,
             "--mutations" => is_of_mistakes = true,
+            "--corpus" => is_of_corpus = true,
             "--trace" => whole = true,
             other => return Err(format!("unknown argument {other}")),
         }
@@ -121,7 +127,7 @@ fn parse_atomic(arguments: &[String]) -> Result<AtomicTask, String> {
     }
     let end = first.saturating_add(runs.unwrap_or(1_000));
     let (first, end) = range.unwrap_or((first, end));
-    Ok(AtomicTask { first, end, length, detail, is_of_mistakes })
+    Ok(AtomicTask { first, end, length, detail, is_of_mistakes, is_of_corpus })
 }
 
 impl AtomicTask {
@@ -129,7 +135,13 @@ impl AtomicTask {
         if self.is_of_mistakes {
             return exit_code(atomic_mutations());
         }
-        let Some(detail) = self.detail else { return exit_code(self.many()) };
+        if self.is_of_corpus {
+            return exit_code(many_of_groups(&corpus()));
+        }
+        let Some(detail) = self.detail else {
+            let runs: Vec<Run> = (self.first..self.end).map(|seed| (seed, self.length)).collect();
+            return exit_code(many_of_groups(&runs));
+        };
         let verdict = atomic::run(self.first, self.length, detail, None);
         verdict.tail.iter().for_each(|line| println!("{line}"));
         for violation in &verdict.violations {
@@ -140,28 +152,42 @@ impl AtomicTask {
         println!("seed {seed} {word}: {} events, hash {:016x}", verdict.events, verdict.hash);
         exit_code(passed)
     }
+}
 
-    fn many(&self) -> bool {
-        let delivered = AtomicU64::new(0);
-        let failed = on_all_cores(self.first..self.end, |seed| {
-            let found = std::panic::catch_unwind(|| atomic::run(seed, self.length, Detail::Hash, None));
-            let what = match found {
-                Ok(verdict) => {
-                    delivered.fetch_add(verdict.delivered, Ordering::Relaxed);
-                    let first = verdict.violations.first()?;
-                    format!("{}: {}", first.invariant, first.what)
-                }
-                Err(_) => "panic".to_owned(),
-            };
-            let long = if self.length == Length::Long { " --long" } else { "" };
-            let line = format!("FAILED {what}; see: cargo xtask sim atomic{long} --seed {seed}");
-            println!("{line}");
-            Some(line)
-        });
-        let passed = self.end.saturating_sub(self.first) - failed.len() as u64;
-        println!("{passed} passed, {} failed, {} samples", failed.len(), delivered.load(Ordering::Relaxed));
-        failed.is_empty()
-    }
+/// A seed, and how long it runs.
+type Run = (u64, Length);
+
+fn corpus() -> Vec<Run> {
+    let lines = CORPUS.lines().filter(|line| !line.starts_with('#'));
+    let run = |line: &str| {
+        let (line, length) =
+            line.strip_prefix("long ").map_or((line, Length::Short), |it| (it, Length::Long));
+        (line.split_whitespace().next().and_then(|seed| seed.parse().ok()).expect("a seed"), length)
+    };
+    lines.map(run).collect()
+}
+
+fn many_of_groups(runs: &[Run]) -> bool {
+    let delivered = AtomicU64::new(0);
+    let failed = on_all_cores(0..runs.len() as u64, |index| {
+        let (seed, length) = runs[index as usize];
+        let found = std::panic::catch_unwind(|| atomic::run(seed, length, Detail::Hash, None));
+        let what = match found {
+            Ok(verdict) => {
+                delivered.fetch_add(verdict.delivered, Ordering::Relaxed);
+                let first = verdict.violations.first()?;
+                format!("{}: {}", first.invariant, first.what)
+            }
+            Err(_) => "panic".to_owned(),
+        };
+        let long = if length == Length::Long { " --long" } else { "" };
+        let line = format!("FAILED {what}; see: cargo xtask sim atomic{long} --seed {seed}");
+        println!("{line}");
+        Some(line)
+    });
+    let passed = runs.len() - failed.len();
+    println!("{passed} passed, {} failed, {} samples", failed.len(), delivered.load(Ordering::Relaxed));
+    failed.is_empty()
 }
 
 fn parse(arguments: &[String], unjudged: &mut Unjudged) -> Result<Task, String> {

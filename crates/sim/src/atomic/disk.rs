@@ -54,7 +54,8 @@ impl World {
         }
     }
 
-    /// Who has come to have what was before has it on its disk.
+    /// Who has come to have what was before has it on its disk, or can make it again of what is there: it had
+    /// all before an epoch that has ended, and what it vouched for in it.
     pub(super) fn check_caught_up(&mut self, index: usize, report: &Report) {
         let process = &self.processes[index];
         let Some(view) = process.member().and_then(Member::view) else { return };
@@ -62,9 +63,12 @@ impl World {
         if !report.caught_up || !is_new || process.is_clone || self.plan.config.storage != Storage::Durable {
             return;
         }
-        let base = view.base_position;
-        let have = self.recall(self.processes[index].node).map_or(0, |image| image.have);
-        if have < base {
+        let (instance, base) = (view.instance, view.base_position);
+        let image = self.recall(self.processes[index].node);
+        let have = image.as_ref().map_or(0, |image| image.have);
+        let on_disk = image.and_then(|image| image.epoch).map(|epoch| epoch.view);
+        let ended = on_disk.filter(|it| it.instance == instance && it.base_position < base);
+        if have < ended.map_or(base, |it| it.base_position) {
             self.violated("caught_up", index, format!("has {have} of {base} on its disk"));
         }
     }

@@ -48,6 +48,8 @@ struct GroupTruth {
     resolved: u64,
     last_of_writer: BTreeMap<u32, u32>,
     kept: BTreeMap<Option<usize>, Kept>,
+    /// Positions that are in the order still, and had been replaced by what was lost.
+    replaced_by_lost: BTreeSet<u64>,
 }
 
 /// What is kept of the order up to a position.
@@ -69,6 +71,7 @@ pub(super) struct Truth {
     /// Those of which it cannot be told what came of them.
     pub(super) unknown: BTreeSet<(u32, u32)>,
     is_durable: bool,
+    history_entries_max: usize,
     pub(super) violations: Vec<Violation>,
 }
 
@@ -105,8 +108,8 @@ impl EpochTruth {
 }
 
 impl Truth {
-    pub(super) fn new(is_durable: bool) -> Self {
-        Self { is_durable, ..Self::default() }
+    pub(super) fn new(is_durable: bool, history_entries_max: usize) -> Self {
+        Self { is_durable, history_entries_max, ..Self::default() }
     }
 
     pub(super) fn violated(&mut self, invariant: &'static str, what: String) {
@@ -315,9 +318,15 @@ impl Truth {
         for lost in &group.order[left as usize..] {
             self.unknown.insert((lost.entry.writer, lost.entry.number));
         }
+        let kept = group.history(None, u64::MAX, self.history_entries_max);
+        let kept: BTreeSet<u64> = kept.keys().copied().collect();
         group.order.truncate(left as usize);
         group.digests.truncate(left as usize);
         group.kept.clear();
+        let kept_of_rest = group.history(None, left, self.history_entries_max);
+        let replaced: Vec<u64> = kept_of_rest.keys().filter(|it| !kept.contains(it)).copied().collect();
+        group.replaced_by_lost.extend(replaced);
+        group.replaced_by_lost.retain(|position| *position <= left);
         group.resolved = group.resolved.min(left);
         // Positions after that begin again.
         let of_instance = self.written.iter_mut().flatten().filter(|(of, ..)| *of == instance);
@@ -484,14 +493,23 @@ impl Truth {
         asker: Option<usize>,
         instance: u64,
         position: u64,
-        entries_max: usize,
     ) -> &BTreeMap<u64, Entry> {
-        let group = self.groups.entry(instance).or_default();
-        let kept = group.kept.entry(asker).or_default();
+        self.groups.entry(instance).or_default().history(asker, position, self.history_entries_max)
+    }
+
+    /// Positions of an instance that some lack and others have: what replaced them was lost.
+    pub(super) fn replaced_by_lost(&self, instance: u64) -> BTreeSet<u64> {
+        self.groups.get(&instance).map(|group| group.replaced_by_lost.clone()).unwrap_or_default()
+    }
+}
+
+impl GroupTruth {
+    fn history(&mut self, asker: Option<usize>, position: u64, entries_max: usize) -> &BTreeMap<u64, Entry> {
+        let kept = self.kept.entry(asker).or_default();
         if kept.position > position {
             *kept = Kept::default();
         }
-        let new = group.order.iter().take(position as usize).skip(kept.position as usize);
+        let new = self.order.iter().take(position as usize).skip(kept.position as usize);
         for place in new {
             kept.add(place.entry, entries_max);
         }

@@ -173,7 +173,7 @@ impl World {
             clogged: vec![vec![Instant(0); count]; count],
             streams: Vec::new(),
             decided: BTreeMap::new(),
-            truth: Truth::new(plan.config.storage == Storage::Durable),
+            truth: Truth::new(plan.config.storage == Storage::Durable, plan.config.history_entries_max),
             trace: Trace::new(detail),
             mistake,
             proposals: Vec::new(),

@@ -200,6 +200,7 @@ impl<B: Body> Member<B> {
             self.be_partial(view.members[rank].storage);
             // It goes on as who it is now with the next epoch.
             self.phase = Phase::Frozen;
+            self.frozen_since = Some(now);
             self.report(now);
             return;
         }

@@ -124,3 +124,32 @@ fn who_has_something_of_a_group_on_its_disk_makes_no_other_though_it_was_no_memb
     all_take_part_in_one_group(&world);
     assert_eq!((instance(&world, 3), world.samples(3)), (begun, vec![(1, 7)]));
 }
+
+#[test]
+fn voters_that_hear_of_a_view_when_they_have_started_again_say_that_they_are_suspended_and_give_way() {
+    let mut world = about_to_begin(5, &[2, 3, 4, 5]);
+    world.run(Duration::from_millis(20));
+    let begun = instance(&world, 1);
+    let disks = [3, 4, 5].map(|name| world.nodes.remove(&name).unwrap().disk);
+    start_again(&mut world, 1, 6);
+    start_again(&mut world, 2, 7);
+    world.run(Duration::from_secs(3));
+    // Two of five voters.
+    assert_eq!((instance(&world, 6), instance(&world, 7)), (begun, begun));
+    for name in [6, 7] {
+        assert!(world.nodes[&name].statuses.contains(&Status::Suspended), "{name}");
+    }
+    // The others make a group in which something is agreed before they hear of this one.
+    world.cut_off.extend([6, 7]);
+    for (name, disk) in (8..).zip(disks) {
+        world.start_with(name, disk);
+    }
+    world.run(Duration::from_secs(1));
+    world.write(8, 8).unwrap();
+    world.run(Duration::from_millis(50));
+    assert_eq!(world.samples(9), [(8, 8)]);
+    world.cut_off.clear();
+    world.run(Duration::from_secs(5));
+    all_take_part_in_one_group(&world);
+    assert_eq!((world.samples(6), world.samples(7)), (vec![(8, 8)], vec![(8, 8)]));
+}
