@@ -125,9 +125,12 @@ fn describe(
     quote! {
         fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
             types.enumeration(
-                ::core::any::TypeId::of::<Self>(),
-                #name,
-                #bit_bound as u16,
+                &dds_types::BitsDescription {
+                    rust_type: ::core::any::TypeId::of::<Self>(),
+                    name: #name,
+                    extensibility: ::core::option::Option::None,
+                    bit_bound: #bit_bound as u16,
+                },
                 &[#((#names, Self::#literals as i64, #defaults)),*],
             )
         }

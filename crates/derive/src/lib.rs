@@ -92,10 +92,12 @@ fn describe_member(
     must_understand: bool,
     bound: Option<&LitInt>,
 ) -> TokenStream {
-    let bound = bound.map_or_else(
-        || quote!(::core::option::Option::None),
-        |bound| quote!(::core::option::Option::Some(#bound)),
-    );
+    let bounds = match bound {
+        None => quote!(const { &dds_types::Bounds::NONE }),
+        Some(bound) => {
+            quote!(const { &dds_types::Bounds::of(::core::option::Option::Some(#bound)) })
+        }
+    };
     quote_spanned! {ty.span()=>
         dds_types::MemberDescription {
             name: #name,
@@ -103,7 +105,9 @@ fn describe_member(
             optional: <#ty as dds_cdr::Member>::OPTIONAL,
             key: #key,
             must_understand: #must_understand,
-            bound: #bound,
+            external: false,
+            try_construct: dds_types::TryConstruct::Discard,
+            bounds: #bounds,
             describe: <#ty as dds_cdr::Member>::describe_member,
         }
     }

@@ -342,10 +342,14 @@ impl Structure<'_> {
         quote! {
             fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
                 types.structure(
-                    ::core::any::TypeId::of::<#rust_type>(),
-                    #name,
-                    #extensibility,
-                    #hash_ids,
+                    &dds_types::AggregateDescription {
+                        rust_type: ::core::any::TypeId::of::<#rust_type>(),
+                        name: #name,
+                        extensibility: #extensibility,
+                        hash_ids: #hash_ids,
+                        nested: false,
+                    },
+                    ::core::option::Option::None,
                     &[#(#members),*],
                 )
             }

@@ -438,11 +438,22 @@ impl Union<'_> {
         quote! {
             fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
                 types.union(
-                    ::core::any::TypeId::of::<Self>(),
-                    #name,
-                    #extensibility,
-                    <#discriminator as dds_cdr::Cdr>::describe,
-                    #discriminator_key,
+                    &dds_types::AggregateDescription {
+                        rust_type: ::core::any::TypeId::of::<Self>(),
+                        name: #name,
+                        extensibility: #extensibility,
+                        hash_ids: false,
+                        nested: false,
+                    },
+                    &dds_types::MemberDescription {
+                        key: #discriminator_key,
+                        must_understand: true,
+                        ..dds_types::MemberDescription::new(
+                            "discriminator",
+                            0,
+                            <#discriminator as dds_cdr::Cdr>::describe,
+                        )
+                    },
                     &[#(#cases),*],
                 )
             }

@@ -193,7 +193,7 @@ struct Fields {
     other: Option<Box<Field>>,
 }
 
-/// Nothing describes a type that contains itself.
+/// No dynamic type contains itself.
 #[derive(DdsType)]
 #[dds(crate = "plainsong_proto")]
 struct Knot {

@@ -410,8 +410,7 @@ const ROWS: &[Row] = &[
                  types are told in announcements, and who needs more asks. Versions of other products that break \
                  by them are told none and go by the name: \
                  they are refused only what could not be read, and reliable writers of theirs not even that; \
-                 `unhonoured()` says so of flags. Types that contain themselves go by the name too. In XCDR1 final \
-                 and appendable types of the same members match. `prevent_type_widening` refuses readers with more \
+                 `unhonoured()` says so of flags. In XCDR1 final and appendable types of the same members match. `prevent_type_widening` refuses readers with more \
                  members than the writer. INCONSISTENT_TOPIC tells of other names, and of other types of one name.",
     },
     Row {

@@ -22,7 +22,7 @@ use crate::tuning::discovery::{
     TYPE_LOOKUPS_PER_PARTICIPANT_MAX, TYPE_REPLY_BYTES_PER_SECOND, TYPE_REPLY_WITHIN, TYPE_REQUESTS_MAX,
 };
 use crate::types::lookup::{self, REQUESTED_MAX, Request, RequestId};
-use crate::types::{AssignabilityRules, TypeDifference, TypeHash};
+use crate::types::{AssignabilityRules, ComponentPlace, TypeDifference, TypeHash};
 use crate::writer::ChangeKind;
 
 /// The types that others are asked about.
@@ -140,8 +140,9 @@ impl Lookups {
 }
 
 const fn all_of(prefix: GuidPrefix) -> std::ops::RangeInclusive<(GuidPrefix, TypeHash)> {
-    let first = TypeHash { complete: false, octets: [0; 14] };
-    let last = TypeHash { complete: true, octets: [0xff; 14] };
+    let first = TypeHash { complete: false, octets: [0; 14], component: None };
+    let last_place = ComponentPlace { length: u32::MAX, index: u32::MAX };
+    let last = TypeHash { complete: true, octets: [0xff; 14], component: Some(last_place) };
     (prefix, first)..=(prefix, last)
 }
 
@@ -313,7 +314,9 @@ impl Participant {
             return Ok(());
         }
         let own = |hash: &TypeHash| Some((*hash, self.matching.types.own(hash)?));
-        let types: Vec<_> = request.types.iter().filter_map(own).collect();
+        // Types that contain one another are told together, also to who asks for one of them.
+        let named: BTreeSet<_> = request.types.iter().flat_map(|hash| hash.whole().types()).collect();
+        let types: Vec<_> = named.iter().filter_map(own).collect();
         if types.is_empty() {
             return Ok(());
         }
@@ -333,21 +336,16 @@ impl Participant {
         out: &mut Outbox,
     ) -> Result<(), DropReason> {
         let of = Guid::from_bytes(sample.info.publication_handle.0).prefix;
-        let reply = lookup::decode_reply(sample.payload.as_slice())?;
+        let told: BTreeMap<_, _> = lookup::decode_reply(sample.payload.as_slice())?.into_iter().collect();
         let requested: Vec<_> =
             self.matching.lookups.lookups.range(all_of(of)).map(|(key, it)| (*key, *it)).collect();
         for ((_, root), lookup) in requested {
             let Lookup::Requested { requests, .. } = lookup else { continue };
             let wanted = self.matching.types.missing(of, root, REQUESTED_MAX);
-            let mut news = 0;
-            for (hash, serialized) in reply.iter().filter(|(hash, _)| wanted.contains(hash)) {
-                if !self.matching.types.add(of, *hash, serialized) {
-                    return Err(DropReason::DiscoveryLimit);
-                }
-                news += 1;
-            }
-            if news == 0 {
-                continue;
+            match self.matching.types.add_told(of, &wanted, &told) {
+                None => return Err(DropReason::DiscoveryLimit),
+                Some(0) => continue,
+                Some(_) => {}
             }
             if self.matching.types.missing(of, root, 1).is_empty() {
                 self.matching.lookups.set((of, root), None);
@@ -367,7 +365,7 @@ mod tests {
     fn key(participant: u8, number: u16) -> Key {
         let mut octets = [0; 14];
         octets[..2].copy_from_slice(&number.to_be_bytes());
-        (GuidPrefix([participant; 12]), TypeHash { complete: true, octets })
+        (GuidPrefix([participant; 12]), TypeHash { complete: true, octets, component: None })
     }
 
     /// What is kept so that nobody goes through all look-ups is what going through them would find.

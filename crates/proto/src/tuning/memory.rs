@@ -26,8 +26,7 @@ rows! { MEMORY: "Memory and datagrams";
     /// Keys and members of types with larger values are read from octets: a value on the stack of a receive
     /// thread (2 MiB) is there some twenty times in a debug build, and once more for each level of nesting.
     STACK_VALUE_BYTES: usize = 8, KiB;
-    /// What no description tells how to read, a type that contains itself, is decoded up to this size, and no
-    /// larger.
+    /// What no described type reads, one that contains itself, is decoded up to this size, and no larger.
     STACK_VALUE_BYTES_MAX: usize = 32, KiB;
     /// Tables with fewer entries keep their memory.
     SHRINK_ENTRIES_MIN: usize = 1_024, entries;

@@ -42,8 +42,7 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// without limit, and where that is not known.
     fn sample_bytes_max(&self) -> Option<usize>;
 
-    /// As others are told it; `None` for a type that contains itself, or that no TypeObject tells. Made anew
-    /// for each call, perhaps.
+    /// As others are told it; `None` for a type that no TypeObject tells. Made anew for each call, perhaps.
     fn description(&self) -> Option<Arc<TypeDescription>>;
 
     /// The Rust type of its samples, if it has one.

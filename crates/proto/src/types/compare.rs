@@ -2,12 +2,14 @@
 //!
 //! What cannot be told, because a TypeObject is missing or of a kind unknown here, counts as assignable.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::Extensibility;
 use super::{
-    Definition, Literal, Primitive, StructureMember, TypeIdentifier, TypeObject, UnionMember, member_flag,
+    Bitfield, Definition, Literal, Primitive, StructureMember, TypeIdentifier, TypeObject, UnionMember,
+    member_flag,
 };
+use super::{Extensibility, TypeHash};
 
 mod words;
 
@@ -92,7 +94,15 @@ pub fn first_difference<'a>(
     reader: Side<'a>,
     rules: AssignabilityRules,
 ) -> Option<TypeDifference> {
-    let mut comparison = Comparison { writer, reader, rules, path: Vec::new(), depth: 0, steps: STEPS_MAX };
+    let mut comparison = Comparison {
+        writer,
+        reader,
+        rules,
+        path: Vec::new(),
+        depth: 0,
+        steps: STEPS_MAX,
+        met: BTreeSet::new(),
+    };
     comparison.types(writer.root, reader.root, false).err()
 }
 
@@ -106,6 +116,9 @@ struct Comparison<'a> {
     path: Vec<String>,
     depth: usize,
     steps: usize,
+    /// Types that were compared, or are being compared: those that contain themselves are met again. The flag
+    /// is whether they belong to a key.
+    met: BTreeSet<(TypeHash, TypeHash, bool)>,
 }
 
 /// A type with its aliases resolved.
@@ -159,6 +172,11 @@ impl<'a> Comparison<'a> {
         if writer == reader || self.depth >= DEPTH_MAX || !self.spend(1) {
             return Ok(());
         }
+        if let (TypeIdentifier::Hash(ours), TypeIdentifier::Hash(theirs)) = (writer, reader)
+            && !self.met.insert((*ours, *theirs, key))
+        {
+            return Ok(());
+        }
         self.depth += 1;
         self.resolved(writer, reader, key)?;
         self.depth -= 1;
@@ -198,15 +216,17 @@ impl<'a> Comparison<'a> {
             {
                 Ok(())
             }
-            (Sequence { bound, element }, Sequence { bound: most, element: other })
+            (Sequence { bound, element, .. }, Sequence { bound: most, element: other, .. })
                 if rules.fits(*bound, *most, rules.ignore_sequence_bounds && !key) =>
             {
                 self.elements(element, other, key)
             }
-            (Array { bounds, element }, Array { bounds: others, element: other }) if bounds == others => {
+            (Array { bounds, element, .. }, Array { bounds: others, element: other, .. })
+                if bounds == others =>
+            {
                 self.elements(element, other, key)
             }
-            (Map { bound, key: ours, element }, Map { bound: most, key: theirs, element: other })
+            (Map { bound, key: ours, element, .. }, Map { bound: most, key: theirs, element: other, .. })
                 if rules.fits(*bound, *most, rules.ignore_sequence_bounds && !key) =>
             {
                 self.elements(ours, theirs, key)?;
@@ -240,27 +260,38 @@ impl<'a> Comparison<'a> {
                 self.structures(&ours, &theirs, *extensibility, key)
             }
             (
-                Definition::Union { extensibility, discriminator, key: keyed, members },
-                Definition::Union { extensibility: other, discriminator: theirs, key: their_key, members: m },
+                Definition::Union { extensibility, discriminator, discriminator_flags, members, .. },
+                Definition::Union {
+                    extensibility: other,
+                    discriminator: theirs,
+                    discriminator_flags: their_flags,
+                    members: m,
+                    ..
+                },
             ) => {
                 self.extensibilities(*extensibility, *other)?;
+                let [keyed, their_key] =
+                    [discriminator_flags, their_flags].map(|it| it & member_flag::KEY != 0);
                 self.within("discriminator".into(), |it| {
-                    it.types(discriminator, theirs, *keyed)?;
-                    it.same(*keyed == *their_key, key_words(*keyed), key_words(*their_key))
+                    it.types(discriminator, theirs, keyed)?;
+                    it.same(keyed == their_key, key_words(keyed), key_words(their_key))
                 })?;
                 self.unions(members, m, *extensibility)
             }
             (
-                Definition::Enumeration { bit_bound, literals },
-                Definition::Enumeration { bit_bound: other, literals: theirs },
+                Definition::Enumeration { bit_bound, literals, .. },
+                Definition::Enumeration { bit_bound: other, literals: theirs, .. },
             ) => {
                 let bits = |bound: u16| format!("an enumeration of {bound} bits");
                 self.same(holder(*bit_bound) == holder(*other), bits(*bit_bound), bits(*other))?;
                 self.enumerations(literals, theirs, key)
             }
-            (Definition::Bitmask { bit_bound }, Definition::Bitmask { bit_bound: other }) => {
+            (Definition::Bitmask { bit_bound, .. }, Definition::Bitmask { bit_bound: other, .. }) => {
                 let bits = |bound: u16| format!("a bit mask of {bound} bits");
                 self.same(bit_bound == other, bits(*bit_bound), bits(*other))
+            }
+            (Definition::Bitset { fields }, Definition::Bitset { fields: theirs }) => {
+                self.bitsets(fields, theirs)
             }
             _ => self.differ(name_of(writer), name_of(reader)),
         }
@@ -472,6 +503,31 @@ impl<'a> Comparison<'a> {
         }
     }
 
+    /// XTypes says nothing of bit sets: those of the same size are read, each bit as what it is here.
+    fn bitsets(&self, writer: &[Bitfield], reader: &[Bitfield]) -> Verdict {
+        let bits = |fields: &[Bitfield]| fields.iter().map(Bitfield::end).max().unwrap_or(0);
+        let words = |bits: u16| format!("a bit set of {bits} bits");
+        let (ours, theirs) = (bits(writer), bits(reader));
+        self.same(holder(ours) == holder(theirs), words(ours), words(theirs))?;
+        let field = |it: &Bitfield| format!("{} bits at {} ({})", it.bits, it.position, it.holder.name());
+        let alike = |one: &Bitfield, two: &Bitfield| {
+            (one.position, one.bits, one.holder) == (two.position, two.bits, two.holder)
+                && (self.rules.ignore_member_names || one.name.hash == two.name.hash)
+        };
+        for place in 0..writer.len().max(reader.len()) {
+            match (writer.get(place), reader.get(place)) {
+                (Some(ours), Some(theirs)) if alike(ours, theirs) => {}
+                (None, Some(_)) | (Some(_), None) if self.rules.coercion => {}
+                (ours, theirs) => {
+                    let [ours, theirs] =
+                        [ours, theirs].map(|it| it.map_or_else(|| "missing".to_owned(), field));
+                    return self.at(format!("bit field {place}"), &ours, &theirs);
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn type_of(&self, member: &StructureMember, side: Side<'a>) -> String {
         let key = if member.has(member_flag::KEY) { " (key)" } else { "" };
         format!("{}{key}", in_words(&member.ty, side))
@@ -539,6 +595,13 @@ impl StructureMember {
     }
 }
 
+impl Bitfield {
+    /// The bit behind its last one.
+    fn end(&self) -> u16 {
+        self.position.saturating_add(u16::from(self.bits))
+    }
+}
+
 fn key_words(key: bool) -> String {
     if key { "a key".into() } else { "no key".into() }
 }
@@ -555,7 +618,7 @@ const fn holder(bit_bound: u16) -> u16 {
 
 /// Whether a number holds the bits of a mask (table 15).
 const fn holds(mask: &TypeObject, number: Primitive) -> bool {
-    let Definition::Bitmask { bit_bound } = &mask.definition else { return false };
+    let Definition::Bitmask { bit_bound, .. } = &mask.definition else { return false };
     matches!(
         (holder(*bit_bound), number),
         (8, Primitive::Uint8 | Primitive::Byte)

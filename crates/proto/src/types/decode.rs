@@ -2,8 +2,8 @@
 //! the decoder bounds depth, counts and memory.
 
 use super::{
-    Definition, Literal, MemberName, Primitive, StructureMember, TypeHash, TypeIdentifier, TypeObject,
-    UnionMember, kind, member_flag, type_flag,
+    Bitfield, Bitflag, COMPONENT_TYPES_MAX, ComponentPlace, Definition, Literal, MemberName, Primitive,
+    StructureMember, TypeHash, TypeIdentifier, TypeObject, UnionMember, kind, type_flag,
 };
 use crate::cdr::{Cdr, Decoder, Endianness, Extensibility, XcdrVersion};
 use crate::malformed::Malformed;
@@ -38,32 +38,28 @@ impl TypeIdentifier {
                 Self::String { wide: kind == kind::STRING16_LARGE, bound: decoder.take_u32()? }
             }
             kind::SEQUENCE_SMALL | kind::SEQUENCE_LARGE => {
-                collection_header(decoder)?;
+                let element_flags = collection_header(decoder)?;
                 let is_small = kind == kind::SEQUENCE_SMALL;
                 let bound = if is_small { small(decoder)? } else { decoder.take_u32()? };
-                Self::Sequence { bound, element: inner(decoder)? }
+                Self::Sequence { bound, element_flags, element: inner(decoder)? }
             }
             kind::ARRAY_SMALL | kind::ARRAY_LARGE => {
-                collection_header(decoder)?;
+                let element_flags = collection_header(decoder)?;
                 let bounds = dimensions(decoder, kind == kind::ARRAY_SMALL)?;
-                Self::Array { bounds, element: inner(decoder)? }
+                Self::Array { bounds, element_flags, element: inner(decoder)? }
             }
             kind::MAP_SMALL | kind::MAP_LARGE => {
-                collection_header(decoder)?;
+                let element_flags = collection_header(decoder)?;
                 let bound = if kind == kind::MAP_SMALL { small(decoder)? } else { decoder.take_u32()? };
                 let element = inner(decoder)?;
-                decoder.take_u16()?;
-                Self::Map { bound, key: inner(decoder)?, element }
+                let key_flags = decoder.take_u16()?;
+                Self::Map { bound, key_flags, key: inner(decoder)?, element_flags, element }
             }
             kind::MINIMAL | kind::COMPLETE => {
-                Self::Hash(TypeHash { complete: kind == kind::COMPLETE, octets: decoder.take_array()? })
+                let complete = kind == kind::COMPLETE;
+                Self::Hash(TypeHash { complete, octets: decoder.take_array()?, component: None })
             }
-            STRONGLY_CONNECTED => {
-                let component = decoder.begin_aggregate(Extensibility::Appendable)?;
-                decoder.jump(&component);
-                decoder.end_aggregate(component);
-                Self::Unknown(kind)
-            }
+            kind::COMPONENT => Self::Hash(component(decoder)?),
             _ => match Primitive::of_kind(kind) {
                 Some(primitive) => Self::Primitive(primitive),
                 None => {
@@ -78,17 +74,33 @@ impl TypeIdentifier {
     }
 }
 
-/// `TI_STRONGLY_CONNECTED_COMPONENT`.
-const STRONGLY_CONNECTED: u8 = 0xb0;
+/// `StronglyConnectedComponentId`.
+fn component(decoder: &mut Decoder<'_>) -> Result<TypeHash, Malformed> {
+    delimited(decoder, |decoder| {
+        let [relation] = decoder.take_array()?;
+        let complete = match relation {
+            kind::MINIMAL => false,
+            kind::COMPLETE => true,
+            _ => return Err(Malformed::InvalidDiscriminator),
+        };
+        let octets = decoder.take_array()?;
+        let (length, index) = (decoder.take_u32()?, decoder.take_u32()?);
+        if length == 0 || length > COMPONENT_TYPES_MAX || index > length {
+            return Err(Malformed::LengthOutOfRange);
+        }
+        Ok(TypeHash { complete, octets, component: Some(ComponentPlace { length, index }) })
+    })
+}
 
 fn small(decoder: &mut Decoder<'_>) -> Result<u32, Malformed> {
     let [bound] = decoder.take_array()?;
     Ok(u32::from(bound))
 }
 
-fn collection_header(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
+/// `PlainCollectionHeader`: the flags of the elements.
+fn collection_header(decoder: &mut Decoder<'_>) -> Result<u16, Malformed> {
     decoder.take(1)?;
-    decoder.take_u16().map(drop)
+    decoder.take_u16()
 }
 
 fn dimensions(decoder: &mut Decoder<'_>, is_small: bool) -> Result<Vec<u32>, Malformed> {
@@ -127,38 +139,42 @@ impl TypeObject {
                     Ok(base)
                 })?;
                 let members = sequence(decoder, MEMBER_BYTES_MIN, |it| structure_member(it, complete))?;
-                let hash_ids = flags & type_flag::AUTOID_HASH != 0;
-                Definition::Structure { extensibility: extensibility(flags), hash_ids, base, members }
+                Definition::Structure {
+                    extensibility: extensibility(flags),
+                    hash_ids: flags & type_flag::AUTOID_HASH != 0,
+                    nested: flags & type_flag::NESTED != 0,
+                    base,
+                    members,
+                }
             }
             kind::UNION => {
                 let flags = decoder.take_u16()?;
-                delimited(decoder, |decoder| {
-                    name = type_detail(decoder, complete)?;
-                    Ok(())
-                })?;
-                let (key, discriminator) = delimited(decoder, |decoder| {
-                    let flags = decoder.take_u16()?;
-                    Ok((flags & member_flag::KEY != 0, TypeIdentifier::decode(decoder)?))
-                })?;
+                name = delimited(decoder, |decoder| type_detail(decoder, complete))?;
+                let (discriminator_flags, discriminator) = delimited(decoder, flags_and_type)?;
                 let members = sequence(decoder, MEMBER_BYTES_MIN, |it| union_member(it, complete))?;
-                Definition::Union { extensibility: extensibility(flags), discriminator, key, members }
+                Definition::Union {
+                    extensibility: extensibility(flags),
+                    hash_ids: flags & type_flag::AUTOID_HASH != 0,
+                    nested: flags & type_flag::NESTED != 0,
+                    discriminator,
+                    discriminator_flags,
+                    members,
+                }
             }
             kind::ENUMERATION => {
-                decoder.take_u16()?;
+                let extensibility = told_extensibility(decoder.take_u16()?);
                 let bit_bound = bit_bound(decoder, complete, &mut name)?;
                 let literals = sequence(decoder, MEMBER_BYTES_MIN, |it| literal(it, complete))?;
-                Definition::Enumeration { bit_bound, literals }
+                Definition::Enumeration { extensibility, bit_bound, literals }
             }
             kind::BITMASK => bitmask(decoder, complete, &mut name)?,
+            kind::BITSET => bitset(decoder, complete, &mut name)?,
             kind::ALIAS => {
                 decoder.take_u16()?;
-                delimited(decoder, |decoder| {
-                    name = type_detail(decoder, complete)?;
-                    Ok(())
-                })?;
-                Definition::Alias(delimited(decoder, element)?)
+                name = delimited(decoder, |decoder| type_detail(decoder, complete))?;
+                Definition::Alias(delimited(decoder, flags_and_type)?.1)
             }
-            kind::SEQUENCE | kind::ARRAY | kind::MAP => collection(decoder, kind)?,
+            kind::SEQUENCE | kind::ARRAY | kind::MAP => collection(decoder, kind, complete)?,
             other => Definition::Other(other),
         };
         Ok(Self { name, definition })
@@ -176,6 +192,12 @@ const fn extensibility(flags: u16) -> Extensibility {
     } else {
         Extensibility::Appendable
     }
+}
+
+/// What the flags of a type say that need say nothing.
+const fn told_extensibility(flags: u16) -> Option<Extensibility> {
+    const TOLD: u16 = type_flag::FINAL | type_flag::APPENDABLE | type_flag::MUTABLE;
+    if flags & TOLD == 0 { None } else { Some(extensibility(flags)) }
 }
 
 /// `CompleteTypeDetail` or nothing.
@@ -260,33 +282,75 @@ fn bitmask(
     name: &mut Option<String>,
 ) -> Result<Definition, Malformed> {
     delimited(decoder, |decoder| {
-        decoder.take_u16()?;
-        Ok(Definition::Bitmask { bit_bound: bit_bound(decoder, complete, name)? })
+        let extensibility = told_extensibility(decoder.take_u16()?);
+        let bit_bound = bit_bound(decoder, complete, name)?;
+        let flags = sequence(decoder, MEMBER_BYTES_MIN, |decoder| {
+            delimited(decoder, |decoder| {
+                let (position, flags) = (decoder.take_u16()?, decoder.take_u16()?);
+                Ok(Bitflag { position, flags, name: member_name(decoder, complete)? })
+            })
+        })?;
+        Ok(Definition::Bitmask { extensibility, bit_bound, flags })
     })
 }
 
-/// Flags and a TypeIdentifier: the element of a collection, or what an alias stands for.
-fn element(decoder: &mut Decoder<'_>) -> Result<TypeIdentifier, Malformed> {
-    decoder.take_u16()?;
-    TypeIdentifier::decode(decoder)
+/// `CompleteBitsetType` or `MinimalBitsetType`.
+fn bitset(
+    decoder: &mut Decoder<'_>,
+    complete: bool,
+    name: &mut Option<String>,
+) -> Result<Definition, Malformed> {
+    delimited(decoder, |decoder| {
+        decoder.take_u16()?;
+        *name = delimited(decoder, |decoder| type_detail(decoder, complete))?;
+        let fields = sequence(decoder, MEMBER_BYTES_MIN, |decoder| {
+            delimited(decoder, |decoder| {
+                let (position, flags) = (decoder.take_u16()?, decoder.take_u16()?);
+                let [bits, holder] = decoder.take_array()?;
+                let holder = Primitive::of_kind(holder).ok_or(Malformed::InvalidDiscriminator)?;
+                Ok(Bitfield { position, flags, bits, holder, name: member_name(decoder, complete)? })
+            })
+        })?;
+        Ok(Definition::Bitset { fields })
+    })
 }
 
-/// A collection with a TypeObject. The header of a complete array ends in a name that nobody needs.
-fn collection(decoder: &mut Decoder<'_>, kind: u8) -> Result<Definition, Malformed> {
+/// Flags and a TypeIdentifier: the element of a collection, a discriminator, or what an alias stands for.
+fn flags_and_type(decoder: &mut Decoder<'_>) -> Result<(u16, TypeIdentifier), Malformed> {
+    Ok((decoder.take_u16()?, TypeIdentifier::decode(decoder)?))
+}
+
+/// A collection with a TypeObject. A complete array is delimited as a whole, which the others are not.
+fn collection(decoder: &mut Decoder<'_>, kind: u8, complete: bool) -> Result<Definition, Malformed> {
+    let collection = if kind == kind::ARRAY && complete {
+        delimited(decoder, |decoder| collection_type(decoder, kind))?
+    } else {
+        collection_type(decoder, kind)?
+    };
+    Ok(Definition::Collection(collection))
+}
+
+/// Its header may end in a name that nobody needs.
+fn collection_type(decoder: &mut Decoder<'_>, kind: u8) -> Result<TypeIdentifier, Malformed> {
     decoder.take_u16()?;
-    let collection = if kind == kind::ARRAY {
+    let element = |decoder: &mut Decoder<'_>| {
+        delimited(decoder, flags_and_type).map(|(flags, element)| (flags, Box::new(element)))
+    };
+    Ok(if kind == kind::ARRAY {
         let bounds = delimited(decoder, |decoder| dimensions(decoder, false))?;
-        TypeIdentifier::Array { bounds, element: Box::new(delimited(decoder, element)?) }
+        let (element_flags, element) = element(decoder)?;
+        TypeIdentifier::Array { bounds, element_flags, element }
     } else {
         let bound = delimited(decoder, Decoder::take_u32)?;
         if kind == kind::SEQUENCE {
-            TypeIdentifier::Sequence { bound, element: Box::new(delimited(decoder, element)?) }
+            let (element_flags, element) = element(decoder)?;
+            TypeIdentifier::Sequence { bound, element_flags, element }
         } else {
-            let key = Box::new(delimited(decoder, element)?);
-            TypeIdentifier::Map { bound, key, element: Box::new(delimited(decoder, element)?) }
+            let (key_flags, key) = element(decoder)?;
+            let (element_flags, element) = element(decoder)?;
+            TypeIdentifier::Map { bound, key_flags, key, element_flags, element }
         }
-    };
-    Ok(Definition::Collection(collection))
+    })
 }
 
 /// What has a DHEADER.

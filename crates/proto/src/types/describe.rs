@@ -3,9 +3,12 @@
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::components::Components;
+use super::hash::component_bytes;
 use super::{
-    Definition, Literal, MemberName, OBJECT_BYTES_MAX, StructureMember, TypeHash, TypeIdentifier,
-    TypeInformation, TypeObject, TypeWithDependencies, UnionMember, member_flag,
+    Bitfield, Bitflag, Definition, Literal, MemberName, OBJECT_BYTES_MAX, Primitive, StructureMember,
+    TryConstruct, TypeHash, TypeIdentifier, TypeInformation, TypeObject, TypeWithDependencies, UnionMember,
+    member_flag,
 };
 use crate::cdr::{DdsType, Extensibility};
 
@@ -32,7 +35,11 @@ impl TypeIdentifiers {
     /// A sequence of this.
     #[must_use]
     pub fn sequence(self) -> Self {
-        self.each(|element| TypeIdentifier::Sequence { bound: 0, element: Box::new(element) })
+        self.each(|element| TypeIdentifier::Sequence {
+            bound: 0,
+            element_flags: member_flag::DISCARD,
+            element: Box::new(element),
+        })
     }
 
     /// An array of this; of an array, one with a dimension more.
@@ -40,35 +47,29 @@ impl TypeIdentifiers {
     pub fn array(self, length: usize) -> Self {
         let length = saturated(length);
         self.each(|element| match element {
-            TypeIdentifier::Array { mut bounds, element } => {
+            TypeIdentifier::Array { mut bounds, element_flags, element } => {
                 bounds.insert(0, length);
-                TypeIdentifier::Array { bounds, element }
+                TypeIdentifier::Array { bounds, element_flags, element }
             }
-            element => TypeIdentifier::Array { bounds: vec![length], element: Box::new(element) },
+            element => TypeIdentifier::Array {
+                bounds: vec![length],
+                element_flags: member_flag::DISCARD,
+                element: Box::new(element),
+            },
         })
     }
 
     /// A map from `key` to this.
     #[must_use]
     pub fn map(self, key: Self) -> Self {
-        let map =
-            |key, element| TypeIdentifier::Map { bound: 0, key: Box::new(key), element: Box::new(element) };
+        let map = |key, element| TypeIdentifier::Map {
+            bound: 0,
+            key_flags: member_flag::DISCARD,
+            key: Box::new(key),
+            element_flags: member_flag::DISCARD,
+            element: Box::new(element),
+        };
         Self { minimal: map(key.minimal, self.minimal), complete: map(key.complete, self.complete) }
-    }
-
-    /// The same string or collection with a bound.
-    #[must_use]
-    fn bounded(self, to: Option<usize>) -> Self {
-        let Some(to) = to.map(saturated) else { return self };
-        self.each(|mut identifier| {
-            if let TypeIdentifier::String { bound, .. }
-            | TypeIdentifier::Sequence { bound, .. }
-            | TypeIdentifier::Map { bound, .. } = &mut identifier
-            {
-                *bound = to;
-            }
-            identifier
-        })
     }
 }
 
@@ -78,6 +79,40 @@ fn saturated(length: usize) -> u32 {
 
 /// What `describe` of a member type is.
 pub type Describe = fn(&mut TypeBuilder) -> Option<TypeIdentifiers>;
+
+/// A structure or union without its members, as `#[derive(DdsType)]` tells it.
+#[derive(Clone, Copy)]
+pub struct AggregateDescription {
+    /// The Rust type, with the lifetime `'static`.
+    pub rust_type: TypeId,
+    /// Its name.
+    pub name: &'static str,
+    /// How it may evolve.
+    pub extensibility: Extensibility,
+    /// Its members' ids are hashes of their names.
+    pub hash_ids: bool,
+    /// It is no type of a topic.
+    pub nested: bool,
+}
+
+/// An enumeration or bit mask without its literals or flags, as `#[derive(DdsType)]` tells it.
+#[derive(Clone, Copy)]
+pub struct BitsDescription {
+    /// The Rust type.
+    pub rust_type: TypeId,
+    /// Its name.
+    pub name: &'static str,
+    /// How it may evolve; `None` is told as final, as Cyclone DDS tells all for which nothing is said.
+    pub extensibility: Option<Extensibility>,
+    /// Bits that hold a value.
+    pub bit_bound: u16,
+}
+
+impl BitsDescription {
+    fn told_extensibility(&self) -> Option<Extensibility> {
+        self.extensibility.or(Some(Extensibility::Final))
+    }
+}
 
 /// A member of a structure or union, as `#[derive(DdsType)]` tells it.
 #[derive(Clone, Copy)]
@@ -92,15 +127,91 @@ pub struct MemberDescription {
     pub key: bool,
     /// Who does not know it must not take the sample.
     pub must_understand: bool,
-    /// Its bound, when it has one.
-    pub bound: Option<usize>,
+    /// It is a pointer in some languages.
+    pub external: bool,
+    /// What happens to values that do not fit.
+    pub try_construct: TryConstruct,
+    /// Its bound, and those of what it consists of.
+    pub bounds: &'static Bounds,
     /// Describes its type.
     pub describe: Describe,
 }
 
+/// What limits a string or collection, and its elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Its bound, when it has one.
+    pub bound: Option<usize>,
+    /// What happens to elements that do not fit.
+    pub try_construct: TryConstruct,
+    /// Of the keys of a map.
+    pub key: Option<&'static Self>,
+    /// Of the elements, or the values of a map.
+    pub element: Option<&'static Self>,
+}
+
+impl Bounds {
+    /// No bounds.
+    pub const NONE: Self = Self::of(None);
+
+    /// A bound, and none of its elements.
+    #[must_use]
+    pub const fn of(bound: Option<usize>) -> Self {
+        Self { bound, try_construct: TryConstruct::Discard, key: None, element: None }
+    }
+
+    fn apply(&self, identifier: &mut TypeIdentifier) {
+        let given = self.bound.map(saturated);
+        match identifier {
+            TypeIdentifier::String { bound, .. } => *bound = given.unwrap_or(*bound),
+            TypeIdentifier::Sequence { bound, element_flags, element } => {
+                *bound = given.unwrap_or(*bound);
+                Self::apply_to_element(self.element, element_flags, element);
+            }
+            TypeIdentifier::Map { bound, key_flags, key, element_flags, element } => {
+                *bound = given.unwrap_or(*bound);
+                Self::apply_to_element(self.key, key_flags, key);
+                Self::apply_to_element(self.element, element_flags, element);
+            }
+            TypeIdentifier::Array { bounds, element_flags, element } => {
+                // The dimensions are one array; in Rust each is one of its own.
+                let dimensions = std::iter::successors(Some(self), |outer| outer.element);
+                let innermost = dimensions.take(bounds.len()).last();
+                Self::apply_to_element(innermost.and_then(|it| it.element), element_flags, element);
+            }
+            _ => {}
+        }
+    }
+
+    fn apply_to_element(bounds: Option<&Self>, flags: &mut u16, element: &mut TypeIdentifier) {
+        let Some(bounds) = bounds else { return };
+        *flags = *flags & !member_flag::TRIM | bounds.try_construct.flags();
+        bounds.apply(element);
+    }
+}
+
 impl MemberDescription {
+    /// A member of which nothing more is said.
+    #[must_use]
+    pub const fn new(name: &'static str, id: u32, describe: Describe) -> Self {
+        Self {
+            name,
+            id,
+            optional: false,
+            key: false,
+            must_understand: false,
+            external: false,
+            try_construct: TryConstruct::Discard,
+            bounds: &Bounds::NONE,
+            describe,
+        }
+    }
+
     const fn flags(&self) -> u16 {
-        let mut flags = member_flag::DISCARD;
+        let mut flags = self.try_construct.flags();
+        if self.external {
+            flags |= member_flag::EXTERNAL;
+        }
         if self.optional {
             flags |= member_flag::OPTIONAL;
         }
@@ -112,6 +223,37 @@ impl MemberDescription {
         }
         flags
     }
+
+    fn in_structure(&self, ty: &TypeIdentifiers, complete: bool) -> StructureMember {
+        StructureMember {
+            id: self.id,
+            flags: self.flags(),
+            ty: pick(ty, complete),
+            name: MemberName::new(self.name),
+        }
+    }
+}
+
+/// A flag of a bit mask, as `#[derive(DdsType)]` tells it.
+#[derive(Clone, Copy)]
+pub struct FlagDescription {
+    /// Its name.
+    pub name: &'static str,
+    /// Which bit it is.
+    pub position: u16,
+}
+
+/// A field of a bit set, as `#[derive(DdsType)]` tells it.
+#[derive(Clone, Copy)]
+pub struct FieldDescription {
+    /// Its name.
+    pub name: &'static str,
+    /// Its least significant bit.
+    pub position: u16,
+    /// How many bits it has.
+    pub bits: u8,
+    /// The type of its value.
+    pub holder: Primitive,
 }
 
 /// A case of a union, as `#[derive(DdsType)]` tells it.
@@ -126,6 +268,16 @@ pub struct CaseDescription {
 }
 
 impl CaseDescription {
+    fn in_union(&self, ty: &TypeIdentifiers, labels: &[i32], complete: bool) -> UnionMember {
+        UnionMember {
+            id: self.member.id,
+            flags: self.member.flags() | if self.default { member_flag::DEFAULT } else { 0 },
+            ty: pick(ty, complete),
+            labels: labels.to_vec(),
+            name: MemberName::new(self.member.name),
+        }
+    }
+
     /// As a TypeObject has them, which has no larger ones.
     fn labels(&self) -> Option<Vec<i32>> {
         self.labels.iter().map(|label| i32::try_from(*label).ok()).collect()
@@ -136,11 +288,7 @@ impl CaseDescription {
 /// several may have one name.
 #[derive(Debug, Default)]
 pub struct TypeBuilder {
-    /// Types being described: one that is met again contains itself.
-    open: Vec<TypeId>,
-    /// `None` of types without description: what has one of them has none either.
-    done: BTreeMap<TypeId, Option<TypeIdentifiers>>,
-    objects: BTreeMap<TypeHash, Vec<u8>>,
+    components: Components,
     boxed_bytes_max: usize,
 }
 
@@ -151,129 +299,145 @@ impl TypeBuilder {
         self.boxed_bytes_max = self.boxed_bytes_max.max(size_of::<T>());
     }
 
-    /// A structure, by its Rust type (with the lifetime `'static`); `None` when it contains itself or
-    /// something without description.
+    /// A structure; `None` when it contains something without description. With a `base`, `members` are its
+    /// own.
     pub fn structure(
         &mut self,
-        rust_type: TypeId,
-        name: &'static str,
-        extensibility: Extensibility,
-        hash_ids: bool,
+        about: &AggregateDescription,
+        base: Option<Describe>,
         members: &[MemberDescription],
     ) -> Option<TypeIdentifiers> {
-        self.once(rust_type, |types| {
+        self.once(about.rust_type, |types| {
+            let base = match base {
+                Some(describe) => describe(types),
+                None => Some(TypeIdentifiers::same(TypeIdentifier::None)),
+            };
             // All are looked at, also where one has no description.
             let described: Vec<_> =
                 members.iter().map(|member| Some((member, types.member(member)?))).collect();
             let described: Vec<_> = described.into_iter().collect::<Option<_>>()?;
-            types.add(name, |complete| {
-                let members = described.iter().map(|(member, ty)| StructureMember {
-                    id: member.id,
-                    flags: member.flags(),
-                    ty: pick(ty, complete),
-                    name: MemberName::new(member.name),
-                });
-                let mut members: Vec<_> = members.collect();
-                if !complete {
-                    members.sort_by_key(|member| member.id);
-                }
-                Definition::Structure { extensibility, hash_ids, base: TypeIdentifier::None, members }
-            })
+            let base = base?;
+            Some(objects(about.name, |complete| Definition::Structure {
+                extensibility: about.extensibility,
+                hash_ids: about.hash_ids,
+                nested: about.nested,
+                base: pick(&base, complete),
+                members: described.iter().map(|(it, ty)| it.in_structure(ty, complete)).collect(),
+            }))
         })
     }
 
     /// A union; `None` as with structures, and where a label has more than 32 bits.
     pub fn union(
         &mut self,
-        rust_type: TypeId,
-        name: &'static str,
-        extensibility: Extensibility,
-        discriminator: Describe,
-        key: bool,
+        about: &AggregateDescription,
+        discriminator: &MemberDescription,
         cases: &[CaseDescription],
     ) -> Option<TypeIdentifiers> {
-        self.once(rust_type, |types| {
-            let discriminator = discriminator(types);
+        self.once(about.rust_type, |types| {
+            let discriminator_type = types.member(discriminator);
             let described: Vec<_> =
                 cases.iter().map(|case| Some((case, types.member(&case.member)?, case.labels()?))).collect();
             let described: Vec<_> = described.into_iter().collect::<Option<_>>()?;
-            let discriminator = discriminator?;
-            types.add(name, |complete| {
-                let members = described.iter().map(|(case, ty, labels)| UnionMember {
-                    id: case.member.id,
-                    flags: case.member.flags() | if case.default { member_flag::DEFAULT } else { 0 },
-                    ty: pick(ty, complete),
-                    labels: labels.clone(),
-                    name: MemberName::new(case.member.name),
-                });
-                let mut members: Vec<_> = members.collect();
-                if !complete {
-                    members.sort_by_key(|member| member.id);
-                }
-                Definition::Union {
-                    extensibility,
-                    discriminator: pick(&discriminator, complete),
-                    key,
-                    members,
-                }
-            })
+            let discriminator_type = discriminator_type?;
+            Some(objects(about.name, |complete| Definition::Union {
+                extensibility: about.extensibility,
+                hash_ids: about.hash_ids,
+                nested: about.nested,
+                discriminator: pick(&discriminator_type, complete),
+                discriminator_flags: discriminator.flags(),
+                members: described.iter().map(|(it, ty, labels)| it.in_union(ty, labels, complete)).collect(),
+            }))
         })
     }
 
     /// An enumeration: name, value and whether it is the default of each literal.
     pub fn enumeration(
         &mut self,
-        rust_type: TypeId,
-        name: &'static str,
-        bit_bound: u16,
+        about: &BitsDescription,
         literals: &[(&'static str, i64, bool)],
     ) -> Option<TypeIdentifiers> {
-        self.once(rust_type, |types| {
-            types.add(name, |_| {
-                let literals = literals.iter().map(|(name, value, default)| Literal {
-                    value: i32::try_from(*value).unwrap_or(i32::MAX),
-                    flags: if *default { member_flag::DEFAULT } else { 0 },
-                    name: MemberName::new(name),
-                });
-                let mut literals: Vec<_> = literals.collect();
-                literals.sort_by_key(|literal| literal.value);
-                Definition::Enumeration { bit_bound, literals }
-            })
+        self.once(about.rust_type, |_| {
+            let literals = literals.iter().map(|(name, value, default)| Literal {
+                value: i32::try_from(*value).unwrap_or(i32::MAX),
+                flags: if *default { member_flag::DEFAULT } else { 0 },
+                name: MemberName::new(name),
+            });
+            let mut literals: Vec<_> = literals.collect();
+            literals.sort_by_key(|literal| literal.value);
+            Some(objects(about.name, |_| Definition::Enumeration {
+                extensibility: about.told_extensibility(),
+                bit_bound: about.bit_bound,
+                literals: literals.clone(),
+            }))
+        })
+    }
+
+    /// A bit mask.
+    pub fn bitmask(&mut self, about: &BitsDescription, flags: &[FlagDescription]) -> Option<TypeIdentifiers> {
+        self.once(about.rust_type, |_| {
+            let flags = flags.iter().map(|flag| Bitflag {
+                position: flag.position,
+                flags: 0,
+                name: MemberName::new(flag.name),
+            });
+            let mut flags: Vec<_> = flags.collect();
+            flags.sort_by_key(|flag| flag.position);
+            Some(objects(about.name, |_| Definition::Bitmask {
+                extensibility: about.told_extensibility(),
+                bit_bound: about.bit_bound,
+                flags: flags.clone(),
+            }))
+        })
+    }
+
+    /// A bit set.
+    pub fn bitset(
+        &mut self,
+        rust_type: TypeId,
+        name: &'static str,
+        fields: &[FieldDescription],
+    ) -> Option<TypeIdentifiers> {
+        self.once(rust_type, |_| {
+            let fields = fields.iter().map(|field| Bitfield {
+                position: field.position,
+                flags: 0,
+                bits: field.bits,
+                holder: field.holder,
+                name: MemberName::new(field.name),
+            });
+            let mut fields: Vec<_> = fields.collect();
+            fields.sort_by_key(|field| field.position);
+            Some(objects(name, |_| Definition::Bitset { fields: fields.clone() }))
         })
     }
 
     fn member(&mut self, member: &MemberDescription) -> Option<TypeIdentifiers> {
-        (member.describe)(self).map(|identifiers| identifiers.bounded(member.bound))
+        let described = (member.describe)(self)?;
+        Some(described.each(|mut identifier| {
+            member.bounds.apply(&mut identifier);
+            identifier
+        }))
     }
 
+    /// The identifiers of a type, described when it is met for the first time.
     fn once(
         &mut self,
         rust_type: TypeId,
-        describe: impl FnOnce(&mut Self) -> Option<TypeIdentifiers>,
+        describe: impl FnOnce(&mut Self) -> Option<[TypeObject; 2]>,
     ) -> Option<TypeIdentifiers> {
-        if let Some(known) = self.done.get(&rust_type) {
-            return known.clone();
+        if let Some(known) = self.components.known(rust_type) {
+            return known;
         }
-        if self.open.contains(&rust_type) {
-            return None;
-        }
-        self.open.push(rust_type);
-        let identifiers = describe(self);
-        self.open.pop();
-        self.done.insert(rust_type, identifiers.clone());
-        identifiers
+        let number = self.components.open(rust_type);
+        let described = describe(self);
+        self.components.close(rust_type, number, described)
     }
+}
 
-    fn add(&mut self, name: &str, define: impl Fn(bool) -> Definition) -> Option<TypeIdentifiers> {
-        let mut one = |complete| {
-            let object = TypeObject { name: Some(name.to_owned()), definition: define(complete) };
-            let serialized = object.serialize(complete).ok().filter(|it| it.len() <= OBJECT_BYTES_MAX)?;
-            let hash = TypeHash::of(complete, &serialized);
-            self.objects.insert(hash, serialized);
-            Some(TypeIdentifier::Hash(hash))
-        };
-        Some(TypeIdentifiers { minimal: one(false)?, complete: one(true)? })
-    }
+/// The minimal and the complete TypeObject.
+fn objects(name: &str, define: impl Fn(bool) -> Definition) -> [TypeObject; 2] {
+    [false, true].map(|complete| TypeObject { name: Some(name.to_owned()), definition: define(complete) })
 }
 
 fn pick(identifiers: &TypeIdentifiers, complete: bool) -> TypeIdentifier {
@@ -290,8 +454,8 @@ pub struct TypeDescription {
 }
 
 impl TypeDescription {
-    /// The description of a type; `None` for one that contains itself, or that no TypeObject tells: such
-    /// types are matched by name alone.
+    /// The description of a type; `None` for one that no TypeObject tells: such types are matched by name
+    /// alone.
     #[must_use]
     pub fn of<T: DdsType>() -> Option<Self> {
         Self::of_with_value_bytes::<T>().0
@@ -320,17 +484,37 @@ impl TypeDescription {
         else {
             return None;
         };
+        let objects = types.components.into_objects();
         let with_dependencies = |id: TypeHash| {
-            let size = |hash: &TypeHash| types.objects.get(hash).map_or(0, |it| saturated(it.len()));
-            let others: BTreeSet<_> =
-                types.objects.keys().filter(|hash| hash.complete == id.complete && **hash != id).collect();
-            let dependencies = others.into_iter().map(|hash| (*hash, size(hash))).collect();
+            let size = |hash: &TypeHash| objects.get(hash).map_or(0, |it| saturated(it.len()));
+            let others = objects.keys().filter(|hash| hash.complete == id.complete && **hash != id);
+            // A component is told under its own name, that of the type itself, too.
+            let own = id.component.map(|_| id.whole());
+            let others: BTreeSet<_> = others.map(|hash| hash.whole()).chain(own).collect();
+            let bytes = |hash: TypeHash| match hash.component {
+                Some(_) => saturated(component_bytes(hash.types().filter_map(|it| objects.get(&it)))),
+                None => size(&hash),
+            };
+            let dependencies = others.into_iter().map(|hash| (hash, bytes(hash))).collect();
             TypeWithDependencies { id, bytes: size(&id), dependencies }
         };
         let information = TypeInformation {
             minimal: Some(with_dependencies(minimal)),
             complete: Some(with_dependencies(complete)),
         };
-        Some(Self { information, objects: types.objects })
+        Some(Self { information, objects })
+    }
+
+    /// The TypeObject of a type that this one consists of, if its hash is right.
+    pub(crate) fn object(&self, hash: TypeHash) -> Option<TypeObject> {
+        let octets = self.objects.get(&hash).filter(|it| it.len() <= OBJECT_BYTES_MAX)?;
+        let is_right = if hash.component.is_some() {
+            let of_component: Vec<_> = hash.whole().types().map_while(|it| self.objects.get(&it)).collect();
+            hash.is_of_component(&of_component)
+        } else {
+            TypeHash::of(hash.complete, octets) == hash
+        };
+        let (object, complete) = TypeObject::deserialize(octets).ok().filter(|_| is_right)?;
+        (complete == hash.complete).then_some(object)
     }
 }

@@ -1,8 +1,8 @@
 //! TypeIdentifiers and TypeObjects to octets: XCDR2, little endian (XTypes 1.3 Annex B).
 
 use super::{
-    Definition, Literal, MemberName, StructureMember, TypeIdentifier, TypeObject, UnionMember, kind,
-    member_flag, type_flag,
+    Bitfield, Bitflag, Definition, Literal, MemberName, StructureMember, TypeHash, TypeIdentifier,
+    TypeObject, UnionMember, kind, type_flag,
 };
 use crate::cdr::{EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
 
@@ -48,35 +48,32 @@ impl TypeIdentifier {
                 self.put_kind(encoder, small, large, u8::try_from(*bound).is_ok())?;
                 put_bound(encoder, *bound)
             }
-            Self::Sequence { bound, element } => {
+            Self::Sequence { bound, element_flags, element } => {
                 let small = u8::try_from(*bound).is_ok();
                 self.put_kind(encoder, kind::SEQUENCE_SMALL, kind::SEQUENCE_LARGE, small)?;
-                self.put_header(encoder)?;
+                self.put_header(encoder, *element_flags)?;
                 put_bound(encoder, *bound)?;
                 element.encode(encoder)
             }
-            Self::Array { bounds, element } => {
+            Self::Array { bounds, element_flags, element } => {
                 let small = bounds.iter().all(|bound| u8::try_from(*bound).is_ok());
                 self.put_kind(encoder, kind::ARRAY_SMALL, kind::ARRAY_LARGE, small)?;
-                self.put_header(encoder)?;
+                self.put_header(encoder, *element_flags)?;
                 encoder.put_length(bounds.len())?;
                 for bound in bounds {
                     if small { put_bound(encoder, *bound)? } else { encoder.put_u32(*bound)? }
                 }
                 element.encode(encoder)
             }
-            Self::Map { bound, key, element } => {
+            Self::Map { bound, key_flags, key, element_flags, element } => {
                 self.put_kind(encoder, kind::MAP_SMALL, kind::MAP_LARGE, u8::try_from(*bound).is_ok())?;
-                self.put_header(encoder)?;
+                self.put_header(encoder, *element_flags)?;
                 put_bound(encoder, *bound)?;
                 element.encode(encoder)?;
-                encoder.put_u16(member_flag::DISCARD)?;
+                encoder.put_u16(*key_flags)?;
                 key.encode(encoder)
             }
-            Self::Hash(hash) => {
-                encoder.put(&[if hash.complete { kind::COMPLETE } else { kind::MINIMAL }])?;
-                encoder.put(&hash.octets)
-            }
+            Self::Hash(hash) => hash.encode(encoder),
             // Never made here: what others send is not sent on.
             Self::Unknown(other) => encoder.put(&[*other]),
         }
@@ -87,9 +84,26 @@ impl TypeIdentifier {
     }
 
     /// `PlainCollectionHeader`.
-    fn put_header(&self, encoder: &mut Encoder<'_>) -> Encoded {
+    fn put_header(&self, encoder: &mut Encoder<'_>, element_flags: u16) -> Encoded {
         encoder.put(&[self.equivalence()])?;
-        encoder.put_u16(member_flag::DISCARD)
+        encoder.put_u16(element_flags)
+    }
+}
+
+impl TypeHash {
+    fn encode(self, encoder: &mut Encoder<'_>) -> Encoded {
+        let Some(place) = self.component else { return self.encode_hash(encoder) };
+        encoder.put(&[kind::COMPONENT])?;
+        delimited(encoder, |encoder| {
+            self.encode_hash(encoder)?;
+            encoder.put_u32(place.length)?;
+            encoder.put_u32(place.index)
+        })
+    }
+
+    fn encode_hash(self, encoder: &mut Encoder<'_>) -> Encoded {
+        encoder.put(&[if self.complete { kind::COMPLETE } else { kind::MINIMAL }])?;
+        encoder.put(&self.octets)
     }
 }
 
@@ -116,53 +130,83 @@ impl TypeObject {
     fn encode_definition(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
         let name = self.name.as_deref().filter(|_| complete);
         match &self.definition {
-            Definition::Structure { extensibility, hash_ids, base, members } => {
+            Definition::Structure { extensibility, hash_ids, nested, base, members } => {
                 encoder.put(&[kind::STRUCTURE])?;
-                encoder.put_u16(type_flags(*extensibility, complete && *hash_ids))?;
+                encoder.put_u16(type_flags(*extensibility, *hash_ids, *nested))?;
                 delimited(encoder, |encoder| {
                     base.encode(encoder)?;
-                    name.map_or(Ok(()), |name| put_type_detail(encoder, name))
+                    put_type_detail(encoder, name)
                 })?;
                 sequence(encoder, members, |encoder, member| member.encode(encoder, complete))
             }
-            Definition::Union { extensibility, discriminator, key, members } => {
+            Definition::Union {
+                extensibility,
+                hash_ids,
+                nested,
+                discriminator,
+                discriminator_flags,
+                members,
+            } => {
                 encoder.put(&[kind::UNION])?;
-                encoder.put_u16(type_flags(*extensibility, false))?;
-                delimited(encoder, |encoder| name.map_or(Ok(()), |name| put_type_detail(encoder, name)))?;
+                encoder.put_u16(type_flags(*extensibility, *hash_ids, *nested))?;
+                delimited(encoder, |encoder| put_type_detail(encoder, name))?;
                 delimited(encoder, |encoder| {
-                    let key = if *key { member_flag::KEY } else { 0 };
-                    encoder.put_u16(member_flag::DISCARD | member_flag::MUST_UNDERSTAND | key)?;
+                    encoder.put_u16(*discriminator_flags)?;
                     discriminator.encode(encoder)?;
                     if complete { put_no_annotations(encoder) } else { Ok(()) }
                 })?;
                 sequence(encoder, members, |encoder, member| member.encode(encoder, complete))
             }
-            Definition::Enumeration { bit_bound, literals } => {
+            Definition::Enumeration { extensibility, bit_bound, literals } => {
                 encoder.put(&[kind::ENUMERATION])?;
-                // Annex B gives enumerations no flags; products say FINAL.
-                encoder.put_u16(type_flag::FINAL)?;
-                delimited(encoder, |encoder| {
-                    encoder.put_u16(*bit_bound)?;
-                    name.map_or(Ok(()), |name| put_type_detail(encoder, name))
-                })?;
+                encoder.put_u16(told_flags(*extensibility))?;
+                put_bits_header(encoder, *bit_bound, name)?;
                 sequence(encoder, literals, |encoder, literal| literal.encode(encoder, complete))
             }
+            Definition::Bitmask { extensibility, bit_bound, flags } => {
+                encoder.put(&[kind::BITMASK])?;
+                delimited(encoder, |encoder| {
+                    encoder.put_u16(told_flags(*extensibility))?;
+                    put_bits_header(encoder, *bit_bound, name)?;
+                    sequence(encoder, flags, |encoder, flag| flag.encode(encoder, complete))
+                })
+            }
+            Definition::Bitset { fields } => {
+                encoder.put(&[kind::BITSET])?;
+                delimited(encoder, |encoder| {
+                    encoder.put_u16(0)?;
+                    delimited(encoder, |encoder| put_type_detail(encoder, name))?;
+                    sequence(encoder, fields, |encoder, field| field.encode(encoder, complete))
+                })
+            }
             // The rest is only ever read.
-            Definition::Alias(_)
-            | Definition::Bitmask { .. }
-            | Definition::Collection(_)
-            | Definition::Other(_) => Ok(()),
+            Definition::Alias(_) | Definition::Collection(_) | Definition::Other(_) => Ok(()),
         }
     }
 }
 
-const fn type_flags(extensibility: Extensibility, hash_ids: bool) -> u16 {
+/// The header of enumerations and bit masks.
+fn put_bits_header(encoder: &mut Encoder<'_>, bit_bound: u16, name: Option<&str>) -> Encoded {
+    delimited(encoder, |encoder| {
+        encoder.put_u16(bit_bound)?;
+        put_type_detail(encoder, name)
+    })
+}
+
+/// Annex B gives enumerations and bit masks no flags; Cyclone DDS does.
+fn told_flags(extensibility: Option<Extensibility>) -> u16 {
+    extensibility.map_or(0, |it| type_flags(it, false, false))
+}
+
+const fn type_flags(extensibility: Extensibility, hash_ids: bool, nested: bool) -> u16 {
     let flag = match extensibility {
         Extensibility::Final => type_flag::FINAL,
         Extensibility::Appendable => type_flag::APPENDABLE,
         Extensibility::Mutable => type_flag::MUTABLE,
     };
-    if hash_ids { flag | type_flag::AUTOID_HASH } else { flag }
+    let hash_ids = if hash_ids { type_flag::AUTOID_HASH } else { 0 };
+    let nested = if nested { type_flag::NESTED } else { 0 };
+    flag | hash_ids | nested
 }
 
 impl StructureMember {
@@ -201,6 +245,27 @@ impl Literal {
     }
 }
 
+impl Bitflag {
+    fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        delimited(encoder, |encoder| {
+            encoder.put_u16(self.position)?;
+            encoder.put_u16(self.flags)?;
+            self.name.encode(encoder, complete)
+        })
+    }
+}
+
+impl Bitfield {
+    fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
+        delimited(encoder, |encoder| {
+            encoder.put_u16(self.position)?;
+            encoder.put_u16(self.flags)?;
+            encoder.put(&[self.bits, self.holder as u8])?;
+            self.name.encode(encoder, complete)
+        })
+    }
+}
+
 impl MemberName {
     /// `CompleteMemberDetail` without annotations, or `MinimalMemberDetail`.
     fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
@@ -214,8 +279,9 @@ impl MemberName {
     }
 }
 
-/// `CompleteTypeDetail` without annotations.
-fn put_type_detail(encoder: &mut Encoder<'_>, name: &str) -> Encoded {
+/// `CompleteTypeDetail` without annotations, or nothing in minimal TypeObjects.
+fn put_type_detail(encoder: &mut Encoder<'_>, name: Option<&str>) -> Encoded {
+    let Some(name) = name else { return Ok(()) };
     put_no_annotations(encoder)?;
     put_string(encoder, name)
 }

@@ -110,9 +110,19 @@ impl TypeWithDependencies {
             let all = read_sequence(decoder, TYPE_BYTES_MIN, take_type)?;
             let dependencies =
                 all.into_iter().filter_map(|(id, bytes)| Some((hash_of(id)?, bytes))).collect();
-            Ok(hash_of(id).map(|id| Self { id, bytes, dependencies }))
+            Ok(hash_of(id).and_then(one_of_component).map(|id| Self { id, bytes, dependencies }))
         })
     }
+}
+
+/// The type of an endpoint contains itself, and its component is told instead of it (§7.6.3.2.1): that says
+/// which one it is only where there is no other. Plainsong, Cyclone DDS and OpenDDS tell the type.
+fn one_of_component(id: TypeHash) -> Option<TypeHash> {
+    if !id.is_whole_component() {
+        return Some(id);
+    }
+    let mut types = id.types();
+    types.next().filter(|_| types.next().is_none())
 }
 
 /// `TypeIdentfierWithSize`.

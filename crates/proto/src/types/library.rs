@@ -70,9 +70,47 @@ impl TypeLibrary {
         self.own.get(hash).map(|(_, serialized)| &**serialized)
     }
 
+    /// Takes those types of an answer of a participant that are wanted: how many there are, each component of
+    /// types that contain themselves counting once. `None` when one is not what it is said to be, or there is
+    /// no room.
+    pub(crate) fn add_told(
+        &mut self,
+        of: GuidPrefix,
+        wanted: &[TypeHash],
+        told: &BTreeMap<TypeHash, &[u8]>,
+    ) -> Option<usize> {
+        let mut news = 0;
+        for hash in wanted {
+            let objects: Vec<&[u8]> = hash.types().filter_map(|ty| told.get(&ty).copied()).collect();
+            if objects.is_empty() {
+                continue;
+            }
+            let added = match objects.as_slice() {
+                [serialized] if hash.component.is_none() => self.add(of, *hash, serialized),
+                objects => self.add_component(of, *hash, objects),
+            };
+            if !added {
+                return None;
+            }
+            news += 1;
+        }
+        Some(news)
+    }
+
     /// Takes a type that a participant told; false when it is not what it is said to be, or there is no room.
     pub(crate) fn add(&mut self, of: GuidPrefix, hash: TypeHash, serialized: &[u8]) -> bool {
-        if serialized.len() > OBJECT_BYTES_MAX || TypeHash::of(hash.complete, serialized) != hash {
+        TypeHash::of(hash.complete, serialized) == hash && self.add_checked(of, hash, serialized)
+    }
+
+    /// As [`Self::add`], of all types of a component, in order.
+    pub(crate) fn add_component(&mut self, of: GuidPrefix, component: TypeHash, objects: &[&[u8]]) -> bool {
+        component.is_of_component(objects)
+            && component.whole().types().zip(objects).all(|(ty, it)| self.add_checked(of, ty, it))
+    }
+
+    /// Takes a type with the right hash.
+    fn add_checked(&mut self, of: GuidPrefix, hash: TypeHash, serialized: &[u8]) -> bool {
+        if serialized.len() > OBJECT_BYTES_MAX {
             return false;
         }
         let Ok((object, complete)) = TypeObject::deserialize(serialized) else { return false };
@@ -120,13 +158,16 @@ impl TypeLibrary {
         own.or_else(|| self.others.get(&of)?.objects.get(hash)).map(|object| &**object)
     }
 
-    /// What is not known yet of a type of a participant, `most` types at most.
+    /// What is not known yet of a type of a participant, `most` types at most. Types of a component are known
+    /// together, and are missing together under its name.
     pub(crate) fn missing(&self, of: GuidPrefix, root: TypeHash, most: usize) -> Vec<TypeHash> {
         let (mut seen, mut missing) = (BTreeSet::from([root]), Vec::new());
         let mut left = vec![root];
         while let Some(hash) = left.pop() {
             let Some(object) = self.find(of, &hash) else {
-                missing.push(hash);
+                if !missing.contains(&hash.whole()) {
+                    missing.push(hash.whole());
+                }
                 if missing.len() >= most { break } else { continue }
             };
             object.each_type(&mut |found| {
@@ -191,7 +232,10 @@ impl TypeObject {
                 discriminator.each_type(found);
                 members.iter().for_each(|member| member.ty.each_type(found));
             }
-            Definition::Enumeration { .. } | Definition::Bitmask { .. } | Definition::Other(_) => {}
+            Definition::Enumeration { .. }
+            | Definition::Bitmask { .. }
+            | Definition::Bitset { .. }
+            | Definition::Other(_) => {}
         }
     }
 }

@@ -10,10 +10,12 @@
 #![deny(clippy::indexing_slicing)]
 
 pub mod compare;
+mod components;
 mod decode;
 mod describe;
 mod encode;
 mod extensibility;
+mod hash;
 mod information;
 pub mod library;
 pub mod lookup;
@@ -22,7 +24,8 @@ mod tests;
 
 pub use compare::{AssignabilityRules, TypeDifference};
 pub use describe::{
-    CaseDescription, Describe, MemberDescription, TypeBuilder, TypeDescription, TypeIdentifiers,
+    AggregateDescription, BitsDescription, Bounds, CaseDescription, Describe, FieldDescription,
+    FlagDescription, MemberDescription, TypeBuilder, TypeDescription, TypeIdentifiers,
 };
 pub use extensibility::Extensibility;
 pub(crate) use information::TypeIds;
@@ -30,28 +33,10 @@ pub use information::{TypeInformation, TypeWithDependencies};
 
 use md5::{Digest, Md5};
 
+pub use hash::{COMPONENT_TYPES_MAX, ComponentPlace, TypeHash};
+
 /// Octets of one serialized TypeObject at most.
 pub const OBJECT_BYTES_MAX: usize = 64 << 10;
-
-/// `EquivalenceHash` and the relation it is about: a direct hash TypeIdentifier (§7.3.4.6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TypeHash {
-    /// Of a complete TypeObject, with names; otherwise of a minimal one.
-    pub complete: bool,
-    /// First 14 octets of the MD5 of the TypeObject in XCDR2, little endian.
-    pub octets: [u8; 14],
-}
-
-impl TypeHash {
-    /// The hash of a serialized TypeObject, and of which kind it is.
-    #[must_use]
-    pub fn of(complete: bool, serialized: &[u8]) -> Self {
-        let digest = <[u8; 16]>::from(Md5::digest(serialized));
-        let mut octets = [0; 14];
-        octets.iter_mut().zip(digest).for_each(|(octet, from)| *octet = from);
-        Self { complete, octets }
-    }
-}
 
 /// A primitive type, as its `TypeKind` numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,6 +124,8 @@ pub enum TypeIdentifier {
     Sequence {
         /// Most elements.
         bound: u32,
+        /// [`member_flag`]s of the elements.
+        element_flags: u16,
         /// Type of an element.
         element: Box<Self>,
     },
@@ -146,6 +133,8 @@ pub enum TypeIdentifier {
     Array {
         /// Elements in each dimension, the outermost first.
         bounds: Vec<u32>,
+        /// [`member_flag`]s of the elements.
+        element_flags: u16,
         /// Type of an element.
         element: Box<Self>,
     },
@@ -153,14 +142,18 @@ pub enum TypeIdentifier {
     Map {
         /// Most elements.
         bound: u32,
+        /// [`member_flag`]s of the keys.
+        key_flags: u16,
         /// Type of the keys.
         key: Box<Self>,
+        /// [`member_flag`]s of the values.
+        element_flags: u16,
         /// Type of the values.
         element: Box<Self>,
     },
-    /// A type with a TypeObject of its own.
+    /// A type with a TypeObject of its own; one that contains itself, too.
     Hash(TypeHash),
-    /// Anything else, by its discriminator: types that contain themselves, and extensions to come.
+    /// An extension to come, by its discriminator.
     Unknown(u8),
 }
 
@@ -184,8 +177,14 @@ impl MemberName {
 
 /// `MemberFlag` (Annex B).
 pub mod member_flag {
-    /// What happens to a value that does not fit: DISCARD, the default.
+    /// What happens to a value that does not fit: DISCARD, the default. See [`super::TryConstruct`].
     pub const DISCARD: u16 = 1;
+    /// It becomes the default of the member.
+    pub const USE_DEFAULT: u16 = 1 << 1;
+    /// It is cut off.
+    pub const TRIM: u16 = DISCARD | USE_DEFAULT;
+    /// Sent as if it were not: a pointer in some languages.
+    pub const EXTERNAL: u16 = 1 << 2;
     /// The member is optional.
     pub const OPTIONAL: u16 = 1 << 3;
     /// Who does not know the member must not take the sample.
@@ -194,6 +193,41 @@ pub mod member_flag {
     pub const KEY: u16 = 1 << 5;
     /// The member of a union or the literal that is the default.
     pub const DEFAULT: u16 = 1 << 6;
+}
+
+/// What happens to a value that the reader's type cannot hold (§7.2.2.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum TryConstruct {
+    /// What it is a part of cannot be made either: in the end the sample is discarded.
+    #[default]
+    Discard,
+    /// It is the default instead.
+    UseDefault,
+    /// A string or collection that is too long is cut off; anything else as with `Discard`.
+    Trim,
+}
+
+impl TryConstruct {
+    /// What the [`member_flag`]s of a member or element say. Without either bit, which XTypes calls invalid,
+    /// it is the default.
+    #[must_use]
+    pub const fn of_flags(flags: u16) -> Self {
+        match flags & member_flag::TRIM {
+            member_flag::USE_DEFAULT => Self::UseDefault,
+            member_flag::TRIM => Self::Trim,
+            _ => Self::Discard,
+        }
+    }
+
+    /// The [`member_flag`]s that say it.
+    #[must_use]
+    pub const fn flags(self) -> u16 {
+        match self {
+            Self::Discard => member_flag::DISCARD,
+            Self::UseDefault => member_flag::USE_DEFAULT,
+            Self::Trim => member_flag::TRIM,
+        }
+    }
 }
 
 /// A member of a structure.
@@ -241,6 +275,32 @@ pub struct Literal {
     pub name: MemberName,
 }
 
+/// A flag of a bit mask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bitflag {
+    /// Which bit it is, the least significant being 0.
+    pub position: u16,
+    /// [`member_flag`]s: none applies.
+    pub flags: u16,
+    /// Its name.
+    pub name: MemberName,
+}
+
+/// A field of a bit set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bitfield {
+    /// Its least significant bit.
+    pub position: u16,
+    /// [`member_flag`]s: none applies.
+    pub flags: u16,
+    /// How many bits it has.
+    pub bits: u8,
+    /// The type of its value.
+    pub holder: Primitive,
+    /// Its name.
+    pub name: MemberName,
+}
+
 /// What a type consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Definition {
@@ -252,24 +312,32 @@ pub enum Definition {
         extensibility: Extensibility,
         /// Its members' ids are hashes of their names.
         hash_ids: bool,
+        /// It is no type of a topic.
+        nested: bool,
         /// The structure it extends.
         base: TypeIdentifier,
-        /// In the order of a sample, or of their ids in minimal TypeObjects.
+        /// Its own, in the order of a sample.
         members: Vec<StructureMember>,
     },
     /// A union.
     Union {
         /// How it may evolve.
         extensibility: Extensibility,
+        /// Its members' ids are hashes of their names.
+        hash_ids: bool,
+        /// It is no type of a topic.
+        nested: bool,
         /// Type of the discriminator.
         discriminator: TypeIdentifier,
-        /// The discriminator is the key.
-        key: bool,
+        /// [`member_flag`]s of the discriminator, which may be the key.
+        discriminator_flags: u16,
         /// Its members.
         members: Vec<UnionMember>,
     },
     /// An enumeration.
     Enumeration {
+        /// How it may evolve, where that is told: Annex B has no flags for enumerations.
+        extensibility: Option<Extensibility>,
         /// Bits that hold a value.
         bit_bound: u16,
         /// In the order of their values.
@@ -277,12 +345,21 @@ pub enum Definition {
     },
     /// A bit mask.
     Bitmask {
+        /// How it may evolve, where that is told, as with enumerations.
+        extensibility: Option<Extensibility>,
         /// Bits that hold it.
         bit_bound: u16,
+        /// In the order of their positions.
+        flags: Vec<Bitflag>,
+    },
+    /// A bit set.
+    Bitset {
+        /// In the order of their positions.
+        fields: Vec<Bitfield>,
     },
     /// A collection that was given a TypeObject.
     Collection(TypeIdentifier),
-    /// Bit sets, annotations and extensions to come: their `TypeKind`.
+    /// Annotations and extensions to come: their `TypeKind`.
     Other(u8),
 }
 
@@ -305,6 +382,7 @@ mod kind {
     pub(super) const BITMASK: u8 = 0x41;
     pub(super) const STRUCTURE: u8 = 0x51;
     pub(super) const UNION: u8 = 0x52;
+    pub(super) const BITSET: u8 = 0x53;
     pub(super) const SEQUENCE: u8 = 0x60;
     pub(super) const ARRAY: u8 = 0x61;
     pub(super) const MAP: u8 = 0x62;
@@ -318,6 +396,7 @@ mod kind {
     pub(super) const ARRAY_LARGE: u8 = 0x91;
     pub(super) const MAP_SMALL: u8 = 0xa0;
     pub(super) const MAP_LARGE: u8 = 0xa1;
+    pub(super) const COMPONENT: u8 = 0xb0;
 }
 
 /// `TypeFlag` (Annex B).
@@ -325,5 +404,6 @@ mod type_flag {
     pub(super) const FINAL: u16 = 1;
     pub(super) const APPENDABLE: u16 = 1 << 1;
     pub(super) const MUTABLE: u16 = 1 << 2;
+    pub(super) const NESTED: u16 = 1 << 3;
     pub(super) const AUTOID_HASH: u16 = 1 << 4;
 }

@@ -15,16 +15,46 @@ const PEER: GuidPrefix = GuidPrefix([1, 1, 7, 7, 0, 0, 0, 0, 0, 0, 0, 9]);
 const OURS: GuidPrefix = GuidPrefix([1, 1, 7, 7, 0, 0, 0, 0, 0, 0, 0, 1]);
 
 fn member(name: &'static str, id: u32, describe: Describe) -> MemberDescription {
-    MemberDescription { name, id, optional: false, key: false, must_understand: false, bound: None, describe }
+    MemberDescription::new(name, id, describe)
+}
+
+fn about<T: 'static>(name: &'static str, extensibility: Extensibility) -> AggregateDescription {
+    let rust_type = TypeId::of::<T>();
+    AggregateDescription { rust_type, name, extensibility, hash_ids: false, nested: false }
+}
+
+fn bits<T: 'static>(name: &'static str, bit_bound: u16) -> BitsDescription {
+    BitsDescription { rust_type: TypeId::of::<T>(), name, extensibility: None, bit_bound }
 }
 
 /// A structure with nearly everything in it.
 fn sample() -> TypeDescription {
     struct Sample;
+    struct Base;
     struct Mode;
     struct Choice;
+    struct Mask;
+    struct Set;
+    fn base(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let members = [MemberDescription {
+            key: true,
+            bounds: &const { Bounds::of(Some(300)) },
+            ..member("name", 0, String::describe)
+        }];
+        types.structure(&about::<Base>("Base", Extensibility::Appendable), None, &members)
+    }
     fn mode(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
-        types.enumeration(TypeId::of::<Mode>(), "Mode", 8, &[("Off", 0, true), ("On", 1, false)])
+        types.enumeration(&bits::<Mode>("Mode", 8), &[("Off", 0, true), ("On", 1, false)])
+    }
+    fn mask(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let flags = [("READY", 0), ("BROKEN", 7)];
+        let flags = flags.map(|(name, position)| FlagDescription { name, position });
+        types.bitmask(&bits::<Mask>("Mask", 8), &flags)
+    }
+    fn set(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let field = |name, position, bits, holder| FieldDescription { name, position, bits, holder };
+        let fields = [field("one", 0, 3, Primitive::Uint8), field("two", 5, 10, Primitive::Int16)];
+        types.bitset(TypeId::of::<Set>(), "Set", &fields)
     }
     fn choice(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
         let case = |name, id, describe, labels, default| CaseDescription {
@@ -36,20 +66,45 @@ fn sample() -> TypeDescription {
             case("number", 1, i32::describe as Describe, &[1, 2], false),
             case("rest", 2, String::describe, &[], true),
         ];
-        types.union(TypeId::of::<Choice>(), "Choice", Extensibility::Mutable, i16::describe, true, &cases)
+        let about =
+            AggregateDescription { nested: true, ..about::<Choice>("Choice", Extensibility::Mutable) };
+        let discriminator = MemberDescription {
+            key: true,
+            must_understand: true,
+            try_construct: TryConstruct::UseDefault,
+            ..member("discriminator", 0, i16::describe)
+        };
+        types.union(&about, &discriminator, &cases)
     }
+    const NAMES: Bounds = Bounds { key: Some(&Bounds::of(Some(16))), ..Bounds::of(Some(20)) };
     let members = [
-        MemberDescription { key: true, bound: Some(300), ..member("name", 0, String::describe) },
-        member("mode", 1, mode),
+        MemberDescription { external: true, ..member("mode", 1, mode) },
         member("choices", 2, |types| choice(types).map(TypeIdentifiers::sequence)),
         member("grid", 3, |types| Some(f64::describe(types)?.array(3).array(400))),
-        member("ages", 4, |types| Some(u8::describe(types)?.map(String::describe(types)?))),
+        MemberDescription {
+            bounds: &NAMES,
+            try_construct: TryConstruct::Trim,
+            ..member("ages", 4, |types| Some(u8::describe(types)?.map(String::describe(types)?)))
+        },
         MemberDescription { optional: true, ..member("note", 5, String::describe) },
+        member("mask", 6, mask),
+        member("set", 7, set),
+        member("tree", 8, node),
     ];
     TypeDescription::build(|types| {
-        types.structure(TypeId::of::<Sample>(), "Sample", Extensibility::Appendable, false, &members)
+        types.structure(&about::<Sample>("Sample", Extensibility::Appendable), Some(base), &members)
     })
     .expect("it can be described")
+}
+
+/// A tree, one node of which has a list of its kind.
+fn node(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+    struct Node;
+    let members = [
+        member("value", 0, i32::describe),
+        member("children", 1, |types| node(types).map(TypeIdentifiers::sequence)),
+    ];
+    types.structure(&about::<Node>("Node", Extensibility::Appendable), None, &members)
 }
 
 fn known(library: &mut TypeLibrary, object: &TypeObject) -> TypeHash {
@@ -71,6 +126,7 @@ fn structure(name: &str, members: Vec<TypeIdentifier>) -> TypeObject {
         definition: Definition::Structure {
             extensibility: Extensibility::Appendable,
             hash_ids: false,
+            nested: false,
             base: TypeIdentifier::None,
             members: members.collect(),
         },
@@ -88,8 +144,155 @@ fn what_is_told_is_read_back() {
         let (object, complete) = TypeObject::deserialize(serialized).expect("well-formed");
         assert_eq!(complete, hash.complete);
         assert_eq!(object.serialize(complete).as_ref(), Ok(serialized));
-        assert_eq!(TypeHash::of(complete, serialized), *hash);
+        assert_eq!(Some(object), description.object(*hash));
+        if hash.component.is_none() {
+            assert_eq!(TypeHash::of(complete, serialized), *hash);
+        }
     }
+}
+
+#[test]
+fn inner_bounds_and_flags_are_told() {
+    let description = sample();
+    let root = description.information.complete.as_ref().unwrap().id;
+    let Definition::Structure { base, members, .. } = description.object(root).unwrap().definition else {
+        panic!("a structure");
+    };
+    let TypeIdentifier::Hash(base) = base else { panic!("a base") };
+    assert_eq!(description.object(base).unwrap().name.as_deref(), Some("Base"));
+    assert_eq!(members[0].flags, member_flag::DISCARD | member_flag::EXTERNAL);
+    let TypeIdentifier::Map { bound: 20, key, element, .. } = &members[3].ty else { panic!("a map") };
+    assert_eq!(**key, TypeIdentifier::String { wide: false, bound: 16 });
+    assert_eq!(**element, TypeIdentifier::Primitive(Primitive::Uint8));
+    assert_eq!(TryConstruct::of_flags(members[3].flags), TryConstruct::Trim);
+    for (at, name) in [(5, "Mask"), (6, "Set")] {
+        let TypeIdentifier::Hash(hash) = members[at].ty else { panic!("a type") };
+        let object = description.object(hash).unwrap();
+        assert_eq!(object.name.as_deref(), Some(name));
+        match object.definition {
+            Definition::Bitmask { bit_bound: 8, flags, .. } => {
+                assert_eq!(flags.iter().map(|it| it.position).collect::<Vec<_>>(), [0, 7]);
+            }
+            Definition::Bitset { fields } => assert_eq!((fields[1].position, fields[1].bits), (5, 10)),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Two types that contain one another, one of them by a base that does: `A` has `B`s, `B` extends `C`, which
+/// has an `A`. `Apart` is a type beside them.
+fn circle(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+    struct A;
+    struct B;
+    struct C;
+    struct Apart;
+    fn b(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        types.structure(&about::<B>("B", Extensibility::Final), Some(c), &[member("b", 7, i32::describe)])
+    }
+    fn c(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let optional = MemberDescription { optional: true, ..member("a", 0, circle) };
+        types.structure(&about::<C>("C", Extensibility::Final), None, &[optional])
+    }
+    fn apart(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        let members = [member("x", 0, i32::describe)];
+        types.structure(&about::<Apart>("Apart", Extensibility::Final), None, &members)
+    }
+    let members = [member("bs", 0, |types| Some(b(types)?.sequence())), member("apart", 1, apart)];
+    types.structure(&about::<A>("A", Extensibility::Final), None, &members)
+}
+
+#[test]
+fn types_that_contain_one_another_have_one_hash() {
+    let description = TypeDescription::build(circle).unwrap();
+    assert_eq!(description.objects.len(), 2 * 4);
+    let information = TypeInformation::decode(&description.information.encode()).unwrap();
+    assert_eq!(information, description.information);
+    for root in [information.minimal.unwrap(), information.complete.unwrap()] {
+        assert_eq!(root.id.component, Some(ComponentPlace { length: 3, index: 1 }));
+        let names: Vec<_> = root.id.whole().types().map(|it| description.object(it).unwrap().name).collect();
+        if root.id.complete {
+            assert_eq!(names, ["A", "B", "C"].map(|it| Some(it.to_owned())));
+        }
+        // `Apart`, and the component under its own name.
+        let dependencies: Vec<_> = root.dependencies.iter().map(|it| it.0).collect();
+        assert_eq!(dependencies.len(), 2);
+        assert!(dependencies.contains(&root.id.whole()));
+        let others = dependencies.iter().find(|it| it.component.is_none()).unwrap();
+        assert_eq!(others.component, None);
+    }
+    // Whichever type comes first, they are called the same.
+    let from_tree = TypeDescription::build(|types| {
+        struct Root;
+        let members = [member("tree", 0, node), member("circle", 1, circle)];
+        types.structure(&about::<Root>("Root", Extensibility::Final), None, &members)
+    });
+    let from_tree = from_tree.unwrap();
+    assert!(description.objects.keys().all(|it| from_tree.objects.contains_key(it)));
+}
+
+#[test]
+fn a_component_is_taken_as_a_whole_or_not_at_all() {
+    let description = TypeDescription::build(circle).unwrap();
+    let root = description.information.complete.as_ref().unwrap().id;
+    let told: std::collections::BTreeMap<_, _> =
+        description.objects.iter().map(|(hash, it)| (*hash, it.as_slice())).collect();
+    let mut library = TypeLibrary::new(TypeLimits::default());
+    assert_eq!(library.missing(PEER, root, 9), [root.whole()]);
+    assert_eq!(library.add_told(PEER, &[root.whole()], &told), Some(1));
+    let missing = library.missing(PEER, root, 9);
+    assert!(missing.len() == 1 && missing[0].component.is_none(), "the type beside it: {missing:?}");
+    assert_eq!(library.add_told(PEER, &missing, &told), Some(1));
+    assert!(library.missing(PEER, root, 9).is_empty());
+    // Without one of its types, or with another one, it is refused.
+    for change in 0..2 {
+        let mut library = TypeLibrary::new(TypeLimits::default());
+        let mut told = told.clone();
+        let other = told[&missing[0]];
+        if change == 0 {
+            told.remove(&root)
+        } else {
+            told.insert(root, other)
+        };
+        assert_eq!(library.add_told(PEER, &[root.whole()], &told), None);
+        assert_eq!(library.missing(PEER, root, 9), [root.whole()]);
+    }
+}
+
+/// A tree with one more member.
+fn larger_node(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+    struct Node;
+    let members = [
+        member("value", 0, i32::describe),
+        member("children", 1, |types| larger_node(types).map(TypeIdentifiers::sequence)),
+        member("weight", 2, f64::describe),
+    ];
+    types.structure(&about::<Node>("Node", Extensibility::Appendable), None, &members)
+}
+
+/// A tree whose value is of another type.
+fn other_node(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+    struct Node;
+    let members = [
+        member("value", 0, i64::describe),
+        member("children", 1, |types| other_node(types).map(TypeIdentifiers::sequence)),
+    ];
+    types.structure(&about::<Node>("Node", Extensibility::Appendable), None, &members)
+}
+
+#[test]
+fn trees_are_compared_once() {
+    let mut library = TypeLibrary::new(TypeLimits::default());
+    let nodes: [fn(&mut TypeBuilder) -> Option<TypeIdentifiers>; 3] = [node, larger_node, other_node];
+    let [tree, larger, other] = nodes.map(|describe| {
+        let description = TypeDescription::build(describe).unwrap();
+        library.add_own(&description);
+        (OURS, description.information.complete.unwrap().id)
+    });
+    let rules = AssignabilityRules { coercion: true, ..AssignabilityRules::default() };
+    assert_eq!(library.first_difference(tree, larger, rules), None);
+    assert_eq!(library.first_difference(larger, tree, rules), None);
+    let difference = library.first_difference(larger, other, rules).unwrap();
+    assert_eq!(difference.to_string(), "member `value` is int32 at the writer, int64 at the reader");
 }
 
 #[test]
@@ -180,12 +383,12 @@ fn huge_counts_and_deep_nesting_are_refused_before_memory_is_taken() {
     assert!(TypeObject::deserialize(&octets).is_err());
     let mut nested = TypeIdentifier::Primitive(Primitive::Int32);
     for _ in 0..100 {
-        nested = TypeIdentifier::Sequence { bound: 0, element: Box::new(nested) };
+        nested = TypeIdentifier::Sequence { bound: 0, element_flags: 1, element: Box::new(nested) };
     }
     let mut octets = Vec::new();
     nested.encode(&mut encode::encoder(&mut octets)).unwrap();
     assert_eq!(TypeIdentifier::decode(&mut decode::decoder(&octets)), Err(Malformed::TooDeep));
-    let types = vec![TypeHash { complete: true, octets: [0; 14] }; REQUESTED_MAX + 1];
+    let types = vec![TypeHash { complete: true, octets: [0; 14], component: None }; REQUESTED_MAX + 1];
     let id = RequestId { writer: Guid::from_bytes([0; 16]), number: 1 };
     let request = Request { id, instance: String::new(), types };
     assert_eq!(Request::decode(&request.encode()), Err(Malformed::LengthOutOfRange));
@@ -254,8 +457,9 @@ fn difference(written: TypeIdentifier, read: TypeIdentifier, rules: Assignabilit
 fn bounds_and_kinds_differ_as_the_reader_allows() {
     use TypeIdentifier::{Array, Primitive as Plain, Sequence, String};
     let text = |bound| String { wide: false, bound };
-    let list = |bound| Sequence { bound, element: Box::new(Plain(Primitive::Int32)) };
-    let grid = |bounds: &[u32]| Array { bounds: bounds.into(), element: Box::new(Plain(Primitive::Int32)) };
+    let element = || Box::new(Plain(Primitive::Int32));
+    let list = |bound| Sequence { bound, element_flags: 1, element: element() };
+    let grid = |bounds: &[u32]| Array { bounds: bounds.into(), element_flags: 1, element: element() };
     let checked = AssignabilityRules { coercion: true, ..AssignabilityRules::default() };
     let lenient = AssignabilityRules::readable(false);
     assert_eq!(difference(text(5), text(9), checked), None);
@@ -277,7 +481,7 @@ fn bounds_and_kinds_differ_as_the_reader_allows() {
         "member `m0` is sequence<int32> at the writer, string at the reader"
     );
     assert_eq!(difference(Plain(Primitive::Byte), Plain(Primitive::Uint8), checked), None);
-    let missing = TypeIdentifier::Hash(TypeHash { complete: true, octets: [1; 14] });
+    let missing = TypeIdentifier::Hash(TypeHash { complete: true, octets: [1; 14], component: None });
     assert_eq!(difference(missing, text(1), checked), None, "nobody knows");
 }
 

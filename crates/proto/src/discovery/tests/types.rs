@@ -16,7 +16,8 @@ use crate::seq::SequenceNumber;
 use crate::stats::DropReason;
 use crate::time::Duration;
 use crate::types::{
-    MemberDescription, TypeBuilder, TypeDescription, TypeHash, TypeIdentifiers, TypeInformation, lookup,
+    AggregateDescription, Bounds, MemberDescription, TypeBuilder, TypeDescription, TypeHash, TypeIdentifiers,
+    TypeInformation, lookup,
 };
 
 type Members = &'static [MemberDescription];
@@ -26,13 +27,13 @@ const fn member(
     id: u32,
     describe: fn(&mut TypeBuilder) -> Option<TypeIdentifiers>,
 ) -> MemberDescription {
-    MemberDescription { name, id, optional: false, key: false, must_understand: false, bound: None, describe }
+    MemberDescription::new(name, id, describe)
 }
 
 const COLOR: MemberDescription = MemberDescription {
     key: true,
     must_understand: true,
-    bound: Some(128),
+    bounds: &Bounds::of(Some(128)),
     ..member("color", 0, String::describe)
 };
 const X: MemberDescription = member("x", 1, i32::describe);
@@ -48,7 +49,9 @@ pub(super) fn described(members: Members) -> Arc<TypeDescription> {
 fn named(name: &'static str, extensibility: Extensibility, members: Members) -> Arc<TypeDescription> {
     struct Named;
     let described = TypeDescription::build(|types| {
-        types.structure(TypeId::of::<Named>(), name, extensibility, false, members)
+        let rust_type = TypeId::of::<Named>();
+        let about = AggregateDescription { rust_type, name, extensibility, hash_ids: false, nested: false };
+        types.structure(&about, None, members)
     });
     Arc::new(described.expect("it can be described"))
 }

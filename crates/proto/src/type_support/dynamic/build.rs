@@ -10,8 +10,8 @@ use thiserror::Error;
 use super::model::{Enumeration, Kind, Member, Structure, Type, Union, primitive_bytes};
 use crate::cdr::{DEPTH_MAX, Extensibility, Extent};
 use crate::types::{
-    Definition, Literal, OBJECT_BYTES_MAX, Primitive, StructureMember, TypeDescription, TypeHash,
-    TypeIdentifier, TypeObject, UnionMember, member_flag,
+    Definition, Literal, Primitive, StructureMember, TypeDescription, TypeHash, TypeIdentifier, TypeObject,
+    UnionMember, member_flag,
 };
 
 /// Why a description makes no type.
@@ -48,7 +48,7 @@ type Built<T> = Result<T, DynamicTypeError>;
 
 /// Builds each type once.
 pub(super) struct Builder<'a> {
-    objects: &'a BTreeMap<TypeHash, Vec<u8>>,
+    description: &'a TypeDescription,
     done: BTreeMap<TypeHash, Arc<Type>>,
     open: BTreeSet<TypeHash>,
     depth: usize,
@@ -60,7 +60,7 @@ pub(super) struct Builder<'a> {
 pub(super) fn build(description: &TypeDescription) -> Built<Arc<Type>> {
     let complete = description.information.complete.as_ref().ok_or(DynamicTypeError::NotComplete)?;
     let mut builder = Builder {
-        objects: &description.objects,
+        description,
         done: BTreeMap::new(),
         open: BTreeSet::new(),
         depth: 0,
@@ -90,20 +90,20 @@ impl Builder<'_> {
                 Ok(Arc::new(number(Kind::Primitive(*primitive), primitive_bytes(*primitive))))
             }
             TypeIdentifier::String { wide, bound } => Ok(Arc::new(text(*wide, bounded(*bound)))),
-            TypeIdentifier::Sequence { bound, element } => {
+            TypeIdentifier::Sequence { bound, element, .. } => {
                 let element = self.ty(element)?;
                 Ok(Arc::new(sequence(bounded(*bound), element)))
             }
-            TypeIdentifier::Array { bounds, element } => {
+            TypeIdentifier::Array { bounds, element, .. } => {
                 let element = self.ty(element)?;
                 self.array(bounds, element).map(Arc::new)
             }
-            TypeIdentifier::Map { bound, key, element } => {
+            TypeIdentifier::Map { bound, key, element, .. } => {
                 let (key, element) = (self.ty(key)?, self.ty(element)?);
                 Ok(Arc::new(map(bounded(*bound), key, element)))
             }
             TypeIdentifier::None => self.unsupported("no type"),
-            TypeIdentifier::Unknown(_) => self.unsupported("a type that contains itself, or an extension"),
+            TypeIdentifier::Unknown(_) => self.unsupported("an extension of the type system"),
         }?;
         self.depth -= 1;
         if built.parts > PARTS_MAX || built.bytes_min > ARRAY_BYTES_MAX {
@@ -113,12 +113,8 @@ impl Builder<'_> {
     }
 
     fn object(&self, hash: TypeHash) -> Built<TypeObject> {
-        let missing = || DynamicTypeError::Missing(self.name.clone());
-        let octets = self.objects.get(&hash).filter(|it| it.len() <= OBJECT_BYTES_MAX).ok_or_else(missing)?;
-        if !hash.complete || TypeHash::of(true, octets) != hash {
-            return Err(missing());
-        }
-        TypeObject::deserialize(octets).map(|(object, _)| object).map_err(|_| missing())
+        let object = self.description.object(hash).filter(|_| hash.complete);
+        object.ok_or_else(|| DynamicTypeError::Missing(self.name.clone()))
     }
 
     fn hashed(&mut self, hash: TypeHash) -> Built<Arc<Type>> {
@@ -135,17 +131,23 @@ impl Builder<'_> {
             Definition::Structure { extensibility, base, members, .. } => {
                 self.structure(extensibility, &base, &members).map(Arc::new)
             }
-            Definition::Union { extensibility, discriminator, key, members } => {
+            Definition::Union { extensibility, discriminator, discriminator_flags, members, .. } => {
+                let key = discriminator_flags & member_flag::KEY != 0;
                 self.union(extensibility, &discriminator, key, &members).map(Arc::new)
             }
-            Definition::Enumeration { bit_bound, literals } => {
+            Definition::Enumeration { bit_bound, literals, .. } => {
                 self.enumeration(bit_bound, literals).map(Arc::new)
             }
-            Definition::Bitmask { bit_bound } => {
+            Definition::Bitmask { bit_bound, .. } => {
                 let bytes = holder_bytes(bit_bound);
                 Ok(Arc::new(number(Kind::Bitmask(bytes), bytes)))
             }
-            Definition::Other(_) => self.unsupported("a bit set, an annotation or an extension"),
+            Definition::Bitset { fields } => {
+                let bits = fields.iter().map(|it| it.position.saturating_add(u16::from(it.bits))).max();
+                let bytes = holder_bytes(bits.unwrap_or(0));
+                Ok(Arc::new(number(Kind::Bitmask(bytes), bytes)))
+            }
+            Definition::Other(_) => self.unsupported("an annotation or an extension of the type system"),
         }?;
         if let Some(outer) = outer {
             self.name = outer;

@@ -21,14 +21,14 @@ fn spell(ty: &TypeIdentifier, side: Side<'_>, depth: usize) -> String {
             let name = if *wide { "wstring" } else { "string" };
             if *bound == 0 { name.into() } else { format!("{name}<{bound}>") }
         }
-        TypeIdentifier::Sequence { bound, element } => {
+        TypeIdentifier::Sequence { bound, element, .. } => {
             format!("sequence<{}{}>", spell(element, side, depth), bounded(*bound))
         }
-        TypeIdentifier::Array { bounds, element } => {
+        TypeIdentifier::Array { bounds, element, .. } => {
             let bounds: String = bounds.iter().map(|bound| format!("[{bound}]")).collect();
             format!("{}{bounds}", spell(element, side, depth))
         }
-        TypeIdentifier::Map { bound, key, element } => {
+        TypeIdentifier::Map { bound, key, element, .. } => {
             let (key, element) = (spell(key, side, depth), spell(element, side, depth));
             format!("map<{key}, {element}{}>", bounded(*bound))
         }
@@ -50,6 +50,7 @@ pub(super) fn name_of(object: &TypeObject) -> String {
         Definition::Union { .. } => "union",
         Definition::Enumeration { .. } => "enumeration",
         Definition::Bitmask { .. } => "bit mask",
+        Definition::Bitset { .. } => "bit set",
         Definition::Alias(_) | Definition::Collection(_) | Definition::Other(_) => "type",
     };
     match &object.name {
