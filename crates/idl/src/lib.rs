@@ -18,6 +18,8 @@ mod ast;
 mod backend;
 pub mod build;
 mod compile;
+#[cfg(feature = "described")]
+mod described;
 mod diagnostic;
 mod idl;
 mod lex;
@@ -31,6 +33,8 @@ mod source;
 
 pub use backend::{Backend, GeneratedFile, Options};
 pub use compile::{Compilation, Compiler};
+#[cfg(feature = "described")]
+pub use described::{DescribedError, idl_of};
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use idl::Idl;
 pub use model::Model;

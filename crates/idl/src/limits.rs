@@ -24,3 +24,9 @@ pub(crate) const EXCERPT_COLUMNS_MAX: usize = 160;
 pub(crate) const ARRAY_ELEMENTS_MAX: u64 = u32::MAX as u64;
 /// The largest member id (XTypes 1.3 §7.2.2.4.4.4.1).
 pub(crate) const MEMBER_ID_MAX: u32 = 0x0fff_ffff;
+/// Types that a description leads to.
+#[cfg(feature = "described")]
+pub(crate) const DESCRIBED_TYPES_MAX: usize = 4_096;
+/// How deep they are within one another.
+#[cfg(feature = "described")]
+pub(crate) const DESCRIBED_DEPTH_MAX: usize = 128;

@@ -113,7 +113,10 @@ fn dimensions(decoder: &mut Decoder<'_>, is_small: bool) -> Result<Vec<u32>, Mal
 
 impl TypeObject {
     /// From a serialized TypeObject; also says whether it is a complete one.
-    pub(crate) fn deserialize(octets: &[u8]) -> Result<(Self, bool), Malformed> {
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn deserialize(octets: &[u8]) -> Result<(Self, bool), Malformed> {
         let decoder = &mut decoder(octets);
         let object = decoder.begin_aggregate(Extensibility::Appendable)?;
         let [relation] = decoder.take_array()?;
