@@ -64,7 +64,9 @@ fn seeded(target: &str, seconds: u32) -> Command {
     // By name, for all other tests would be built in release too.
     let packages = ["--package", "plainsong-proto", "--package", "plainsong", "--package", "plainsong-idl"];
     let mut command = shell::cargo(&["test", "--release"]);
-    command.args(packages).args(["--lib", "--test", "fuzz_*"]);
+    // What is JSON is fuzzed too.
+    let features = ["--features", "plainsong-proto/serde"];
+    command.args(packages).args(features).args(["--lib", "--test", "fuzz_*"]);
     command.arg(format!("fuzz_{target}"));
     command.env(SECONDS_VARIABLE, seconds.to_string());
     command

@@ -10,7 +10,9 @@ use plainsong_proto::cdr::{
     to_payload,
 };
 use plainsong_proto::malformed::Malformed;
-use plainsong_proto::type_support::{self, DynamicType, DynamicTypeError, TypeSupport};
+use plainsong_proto::type_support::{
+    self, DataValue, DynamicData, DynamicType, DynamicTypeError, TypeSupport,
+};
 use plainsong_proto::types::TypeDescription;
 use proptest::prelude::*;
 
@@ -312,6 +314,7 @@ fn agree<T: DdsType>(sample: &T, filters: &[&str]) {
     assert_eq!((dynamic.name(), dynamic.extensibility()), (T::TYPE_NAME, T::EXTENSIBILITY));
     assert_eq!(dynamic.is_keyed(), T::KEYED);
     assert!(derived.is_same_type(&*dynamic) && dynamic.is_same_type(&*derived));
+    data_agrees(sample);
     for (version, endianness) in REPRESENTATIONS {
         let (mut payload, mut key) = (Vec::new(), Vec::new());
         to_payload(sample, version, endianness, &mut payload).unwrap();
@@ -332,6 +335,36 @@ fn agree<T: DdsType>(sample: &T, filters: &[&str]) {
         for filter in filters {
             let (ours, theirs) = (dynamic.filter(filter, &[]).unwrap(), derived.filter(filter, &[]).unwrap());
             assert_eq!(ours.passes(&payload), theirs.passes(&payload), "{filter}");
+        }
+    }
+}
+
+/// The value that a sample is read as is written as the derived type writes it, from each representation in
+/// each, and comes back from JSON.
+fn data_agrees<T: DdsType>(sample: &T) {
+    let ty = described::<T>();
+    let expected = REPRESENTATIONS.map(|(version, endianness)| {
+        let mut payload = Vec::new();
+        to_payload(sample, version, endianness, &mut payload).unwrap();
+        payload
+    });
+    let check = |data: &DynamicData| {
+        for ((version, endianness), expected) in REPRESENTATIONS.into_iter().zip(&expected) {
+            let mut payload = Vec::new();
+            data.write(version, endianness, &mut payload).unwrap();
+            assert_eq!(payload, *expected, "{version:?} {endianness:?}: {data:?}");
+        }
+    };
+    for payload in &expected {
+        let data = ty.read_data(payload).unwrap();
+        check(&data);
+        let mut again = ty.new_data();
+        again.read(payload).unwrap();
+        check(&again);
+        #[cfg(feature = "serde")]
+        {
+            let text = serde_json::to_string(&data).unwrap();
+            check(&ty.deserialize_data(&mut serde_json::Deserializer::from_str(&text)).unwrap());
         }
     }
 }
@@ -475,12 +508,27 @@ fn types_that_are_not_alike_are_not_the_same() {
     assert!(!short.is_same_type(&*keyless) && !keyless.is_same_type(&described::<Short>()));
 }
 
-#[test]
-fn a_description_without_names_makes_no_type() {
-    let mut description = TypeDescription::of::<Short>().unwrap();
+fn without_names<T: DdsType>() -> Result<DynamicType, DynamicTypeError> {
+    let mut description = TypeDescription::of::<T>().unwrap();
     description.information.complete = None;
-    let refused = DynamicType::new("Short", Arc::new(description)).unwrap_err();
-    assert_eq!(refused, DynamicTypeError::NotComplete);
+    DynamicType::new(T::TYPE_NAME, Arc::new(description))
+}
+
+#[test]
+fn a_description_without_names_is_read_by_ids() {
+    let ty = without_names::<Short>().unwrap();
+    assert!(!ty.has_names() && described::<Short>().has_names());
+    let mut payload = Vec::new();
+    let sample = Short { x: 1.5, id: 7, kind: vec![1, 2] };
+    to_payload(&sample, XcdrVersion::Xcdr2, Endianness::Big, &mut payload).unwrap();
+    let data = ty.read_data(&payload).unwrap();
+    assert_eq!(data.get("#1").unwrap().get(), DataValue::Unsigned(7));
+    assert_eq!(keys(&ty, &payload, false), keys(&described::<Short>(), &payload, false));
+    assert!(ty.filter("id = 7", &[]).is_err());
+    assert!(without_names::<Tagged>().is_ok() && without_names::<Machine>().is_ok());
+    let mut nothing = TypeDescription::of::<Short>().unwrap();
+    (nothing.information.complete, nothing.information.minimal) = (None, None);
+    assert_eq!(DynamicType::new("Short", Arc::new(nothing)).unwrap_err(), DynamicTypeError::Empty);
 }
 
 #[test]

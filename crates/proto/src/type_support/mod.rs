@@ -23,7 +23,7 @@ use crate::filter::{FilterError, FilterFunction, PayloadFilter};
 use crate::instance::{Fingerprint, InstanceHandle, Key, KeyFunction};
 use crate::malformed::Malformed;
 use crate::types::TypeDescription;
-pub use dynamic::{DynamicType, DynamicTypeError};
+pub use dynamic::{DataError, DataRef, DataValue, DynamicData, DynamicType, DynamicTypeError, Scalar};
 pub use rust::of;
 
 /// What an endpoint knows of its type. Payloads have their encapsulation header, and may be in each

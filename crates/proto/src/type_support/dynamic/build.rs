@@ -7,22 +7,23 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::model::{Enumeration, Kind, Member, Structure, Type, Union, primitive_bytes};
+use super::model::{Bitmask, Enumeration, Kind, Member, Structure, Type, Union, primitive_bytes};
+use super::path::DISCRIMINATOR;
 use crate::cdr::{DEPTH_MAX, Extensibility, Extent};
 use crate::types::{
-    Definition, Literal, Primitive, StructureMember, TypeDescription, TypeHash, TypeIdentifier, TypeObject,
-    UnionMember, member_flag,
+    Bitflag, Definition, Literal, Primitive, StructureMember, TypeDescription, TypeHash, TypeIdentifier,
+    TypeInformation, TypeObject, UnionMember, member_flag,
 };
 
 /// Why a description makes no type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DynamicTypeError {
-    /// It has no complete TypeObject, which tells the names.
-    #[error("the description has no complete type, which alone tells names")]
-    NotComplete,
+    /// It has no TypeObject.
+    #[error("the description has no type")]
+    Empty,
     /// A TypeObject that is named is not there, or is not what its hash says.
-    #[error("the complete TypeObject of a type that '{0}' names is missing or wrong")]
+    #[error("the TypeObject of a type that '{0}' names is missing or wrong")]
     Missing(String),
     /// A kind of type that no sample is read of.
     #[error("'{name}' is or has {what}, which is not supported")]
@@ -49,6 +50,7 @@ type Built<T> = Result<T, DynamicTypeError>;
 /// Builds each type once.
 pub(super) struct Builder<'a> {
     description: &'a TypeDescription,
+    complete: bool,
     done: BTreeMap<TypeHash, Arc<Type>>,
     open: BTreeSet<TypeHash>,
     depth: usize,
@@ -56,17 +58,19 @@ pub(super) struct Builder<'a> {
     name: String,
 }
 
-/// The complete type of a description.
+/// The complete type of a description, or else the minimal one.
 pub(super) fn build(description: &TypeDescription) -> Built<Arc<Type>> {
-    let complete = description.information.complete.as_ref().ok_or(DynamicTypeError::NotComplete)?;
+    let TypeInformation { minimal, complete } = &description.information;
+    let root = complete.as_ref().or(minimal.as_ref()).ok_or(DynamicTypeError::Empty)?.id;
     let mut builder = Builder {
         description,
+        complete: root.complete,
         done: BTreeMap::new(),
         open: BTreeSet::new(),
         depth: 0,
         name: "the type".to_owned(),
     };
-    builder.ty(&TypeIdentifier::Hash(complete.id))
+    builder.ty(&TypeIdentifier::Hash(root))
 }
 
 impl Builder<'_> {
@@ -113,7 +117,7 @@ impl Builder<'_> {
     }
 
     fn object(&self, hash: TypeHash) -> Built<TypeObject> {
-        let object = self.description.object(hash).filter(|_| hash.complete);
+        let object = self.description.object(hash).filter(|_| hash.complete == self.complete);
         object.ok_or_else(|| DynamicTypeError::Missing(self.name.clone()))
     }
 
@@ -138,14 +142,12 @@ impl Builder<'_> {
             Definition::Enumeration { bit_bound, literals, .. } => {
                 self.enumeration(bit_bound, literals).map(Arc::new)
             }
-            Definition::Bitmask { bit_bound, .. } => {
-                let bytes = holder_bytes(bit_bound);
-                Ok(Arc::new(number(Kind::Bitmask(bytes), bytes)))
-            }
+            Definition::Bitmask { bit_bound, flags, .. } => self.bitmask(bit_bound, flags).map(Arc::new),
             Definition::Bitset { fields } => {
                 let bits = fields.iter().map(|it| it.position.saturating_add(u16::from(it.bits))).max();
                 let bytes = holder_bytes(bits.unwrap_or(0));
-                Ok(Arc::new(number(Kind::Bitmask(bytes), bytes)))
+                let flags = Vec::new();
+                Ok(Arc::new(number(Kind::Bitmask(Bitmask { name: self.name.clone(), bytes, flags }), bytes)))
             }
             Definition::Other(_) => self.unsupported("an annotation or an extension of the type system"),
         }?;
@@ -167,12 +169,37 @@ impl Builder<'_> {
         let named = |it: Literal| (Cow::Owned(it.name.text.unwrap_or_default()), i64::from(it.value));
         let mut literals: Vec<(Cow<'static, str>, i64)> = literals.into_iter().map(named).collect();
         literals.sort_by_key(|(_, value)| *value);
-        Ok(number(Kind::Enumeration(Enumeration { bytes, literals, initial }), bytes))
+        let names = literals.iter().map(|(name, _)| &**name).filter(|name| !name.is_empty());
+        if has_twice(literals.iter().map(|(_, value)| *value)) || has_twice(names) {
+            return self.unsupported("two literals of one name or value");
+        }
+        Ok(number(
+            Kind::Enumeration(Enumeration { name: self.name.clone(), bytes, literals, initial }),
+            bytes,
+        ))
+    }
+
+    fn bitmask(&self, bit_bound: u16, flags: Vec<Bitflag>) -> Built<Type> {
+        let bytes = holder_bytes(bit_bound);
+        let named = |it: Bitflag| Some((it.name.text?, it.position));
+        let mut flags: Vec<(String, u16)> = flags.into_iter().filter_map(named).collect();
+        flags.sort_by_key(|(_, position)| *position);
+        if flags.iter().any(|(_, position)| usize::from(*position) >= 8 * bytes)
+            || has_twice(flags.iter().map(|(_, position)| *position))
+            || has_twice(flags.iter().map(|(name, _)| name.as_str()))
+        {
+            return self.unsupported("two flags of one name or position");
+        }
+        Ok(number(Kind::Bitmask(Bitmask { name: self.name.clone(), bytes, flags }), bytes))
     }
 
     fn array(&self, bounds: &[u32], element: Arc<Type>) -> Built<Type> {
-        let count = |count: usize, bound: &u32| count.checked_mul(usize::try_from(*bound).ok()?);
-        let Some(count) = bounds.iter().try_fold(1, count).filter(|count| *count > 0) else {
+        let dimensions: Vec<usize> =
+            bounds.iter().map(|bound| usize::try_from(*bound).unwrap_or(usize::MAX)).collect();
+        let count = |count: usize, bound: &usize| count.checked_mul(*bound);
+        let Some(count) =
+            dimensions.iter().try_fold(1, count).filter(|count| *count > 0 && !bounds.is_empty())
+        else {
             return Err(self.too_large());
         };
         let is_primitive = element.primitive().is_some();
@@ -186,7 +213,7 @@ impl Builder<'_> {
             extent: bounds.iter().rev().fold(element.extent, within),
             bytes_max: element.bytes_max.and_then(|bytes| bytes.checked_mul(count)?.checked_add(HEADER)),
             parts,
-            kind: Kind::Array { count, is_matrix: bounds.len() > 1, element },
+            kind: Kind::Array { count, dimensions, element },
         })
     }
 
@@ -194,7 +221,8 @@ impl Builder<'_> {
         let key = flags & member_flag::KEY != 0;
         let ty = self.ty(ty)?;
         Ok(Member {
-            name: name.unwrap_or_default().to_owned(),
+            // As a minimal TypeObject names it.
+            name: name.map_or_else(|| format!("#{id}"), str::to_owned),
             id,
             key,
             optional: flags & member_flag::OPTIONAL != 0,
@@ -230,6 +258,23 @@ impl Builder<'_> {
         Ok(members)
     }
 
+    /// Refuses what no sample could tell apart, and no text.
+    fn check_members(&self, members: &[Member]) -> Built<()> {
+        if has_twice(members.iter().map(|member| member.id)) {
+            return self.unsupported("two members with one id");
+        }
+        if has_twice(members.iter().map(|member| member.name.as_str())) {
+            return self.unsupported("two members of one name");
+        }
+        if members.iter().any(|member| member.id > MEMBER_ID_MAX || member.name == DISCRIMINATOR) {
+            return self.unsupported("a member without legal id or name");
+        }
+        if members.iter().any(|member| member.key && member.optional) {
+            return self.unsupported("an optional key member");
+        }
+        Ok(())
+    }
+
     fn structure(
         &mut self,
         extensibility: Extensibility,
@@ -237,6 +282,7 @@ impl Builder<'_> {
         members: &[StructureMember],
     ) -> Built<Type> {
         let members = self.members(base, members)?;
+        self.check_members(&members)?;
         let keyed = members.iter().any(|member| member.key);
         let mut by_id: Vec<_> = (0..members.len()).collect();
         by_id.sort_by_key(|place| members.get(*place).map(|member| member.id));
@@ -291,6 +337,10 @@ impl Builder<'_> {
             }
             cases.push(self.member(name.text.as_deref(), *flags, *id, ty)?);
         }
+        self.check_members(&cases)?;
+        if has_twice(labels.iter().map(|(label, _)| *label)) {
+            return self.unsupported("two members with one label");
+        }
         let initial = labels.iter().find(|(_, place)| *place == 0).map_or(0, |(label, _)| *label);
         labels.sort_unstable();
         let largest = |extent: Extent, case: &Member| {
@@ -303,11 +353,27 @@ impl Builder<'_> {
             extent: discriminator.extent.then(of_cases),
             bytes_max: bytes_max.and_then(|most| most.checked_add(4 * MEMBER_HEADER)),
             parts: cases.iter().map(|case| case.ty.parts).max().unwrap_or(0).saturating_add(2),
-            kind: Kind::Union(Union { extensibility, discriminator, keyed, cases, labels, default, initial }),
+            kind: Kind::Union(Union {
+                name: self.name.clone(),
+                extensibility,
+                discriminator,
+                keyed,
+                cases,
+                labels,
+                default,
+                initial,
+            }),
         })
     }
 }
 
+fn has_twice<T: Ord>(all: impl Iterator<Item = T>) -> bool {
+    let mut seen = BTreeSet::new();
+    all.into_iter().any(|one| !seen.insert(one))
+}
+
+/// The largest id that a header has room for.
+const MEMBER_ID_MAX: u32 = 0x0fff_ffff;
 /// Most octets of a DHEADER or count with the padding before it.
 const HEADER: usize = 8;
 /// Most octets of the header of a member, padding included.

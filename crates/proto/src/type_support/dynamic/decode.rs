@@ -2,6 +2,8 @@
 //! a hostile peer, and perhaps a hostile type: what is kept is booked, and so is the time for what takes no
 //! octets.
 
+use std::borrow::Cow;
+
 use crate::cdr::decode::{Form, OpenObject};
 use crate::cdr::text::take_text;
 use crate::cdr::{Decoder, Endianness, Extensibility, XcdrVersion};
@@ -33,7 +35,7 @@ pub(super) fn decode<'a>(ty: &Type, decoder: &mut Decoder<'a>) -> Decoded<'a> {
                 Err(_) => Err(Malformed::InvalidEnum),
             }
         }
-        Kind::Bitmask(bytes) => take_number(decoder, *bytes).map(Value::Number),
+        Kind::Bitmask(bitmask) => take_number(decoder, bitmask.bytes).map(Value::Number),
         Kind::Text { wide: false, bound } => text(decoder, *bound),
         Kind::Text { wide: true, bound } => wide_text(decoder, *bound),
         Kind::Sequence { bound, element } => {
@@ -44,8 +46,8 @@ pub(super) fn decode<'a>(ty: &Type, decoder: &mut Decoder<'a>) -> Decoded<'a> {
             decoder.end_collection(object);
             Ok(value)
         }
-        Kind::Array { count, is_matrix, element } => {
-            let object = begin_array((*count, *is_matrix), element, decoder)?;
+        Kind::Array { count, dimensions, element } => {
+            let object = begin_array((*count, dimensions.len() > 1), element, decoder)?;
             let value = elements(element, *count, decoder)?;
             decoder.end_collection(object);
             Ok(value)
@@ -109,7 +111,7 @@ fn wide_text<'a>(decoder: &mut Decoder<'a>, bound: Option<usize>) -> Decoded<'a>
         return Err(Malformed::InvalidString);
     }
     check_bound(units.len(), bound)?;
-    Ok(Value::WideText(octets, endianness))
+    Ok(Value::WideText(Cow::Borrowed(octets), endianness))
 }
 
 /// So many elements of a sequence or array.
@@ -123,7 +125,7 @@ fn elements<'a>(element: &Type, count: usize, decoder: &mut Decoder<'a>) -> Deco
     if primitive == Primitive::Boolean && octets.iter().any(|octet| *octet > 1) {
         return Err(Malformed::InvalidBoolean);
     }
-    Ok(Value::Numbers(octets, decoder.endianness()))
+    Ok(Value::Numbers(Cow::Borrowed(octets), decoder.endianness()))
 }
 
 fn take_numbers<'a>(
@@ -317,8 +319,8 @@ fn skip(ty: &Type, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
             decoder.end_collection(object);
             Ok(())
         }
-        Kind::Array { count, is_matrix, element } => {
-            let object = begin_array((*count, *is_matrix), element, decoder)?;
+        Kind::Array { count, dimensions, element } => {
+            let object = begin_array((*count, dimensions.len() > 1), element, decoder)?;
             if !decoder.jump(&object) {
                 skip_elements(element, *count, decoder)?;
             }

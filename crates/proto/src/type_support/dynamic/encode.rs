@@ -69,7 +69,7 @@ pub(super) fn encode(ty: &Type, value: &Value<'_>, encoder: &mut Encoder<'_>) ->
 }
 
 /// The octets of many numbers, and their order.
-const fn numbers<'a>(value: &Value<'a>) -> Option<(&'a [u8], Endianness)> {
+fn numbers<'a>(value: &'a Value<'_>) -> Option<(&'a [u8], Endianness)> {
     match value {
         Value::Numbers(octets, order) | Value::WideText(octets, order) => Some((octets, *order)),
         _ => None,
@@ -148,7 +148,7 @@ fn encode_union(union: &Union, value: &Value<'_>, encoder: &mut Encoder<'_>) -> 
         Value::Union(bits, selected) => {
             (*bits, selected.as_ref().map(|(place, member)| (*place, member.as_ref())))
         }
-        _ => (initial, initial_case.map(|place| (place, &Value::Initial))),
+        _ => (initial, initial_case.map(|place| (place, union.initial_member(place)))),
     };
     let discriminator = &union.discriminator;
     if is_mutable && !encoder.by_member_id() {

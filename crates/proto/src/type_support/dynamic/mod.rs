@@ -1,15 +1,26 @@
 //! A type that is described at run time.
 
+mod base64;
 mod build;
+mod data;
 mod decode;
 mod encode;
 mod fields;
+#[cfg(feature = "serde")]
+mod json;
 mod model;
+mod path;
+mod scalar;
 mod value;
+mod view;
+mod words;
 
 use std::sync::Arc;
 
 pub use build::DynamicTypeError;
+pub use data::{DataError, DynamicData};
+pub use scalar::Scalar;
+pub use view::{DataRef, DataValue};
 
 use super::{KeyError, TypeSupport};
 use crate::cdr::decode::Form;
@@ -24,9 +35,12 @@ use fields::{Fields, Names};
 use model::{Kind, Type};
 use value::Value;
 
-/// A structure or union made from its complete TypeObject. It finds keys and members in encoded samples, as
+/// A structure or union made from its TypeObject. It finds keys and members in encoded samples, as
 /// the derived type does, with two differences where a member was not sent, since TypeObjects do not tell
 /// them: a default that is an expression, and which literal of an enumeration was declared first.
+///
+/// A minimal TypeObject suffices where there is no complete one: then members are named by their ids, as
+/// `#3`, and literals by their values.
 #[derive(Clone, Debug)]
 pub struct DynamicType {
     name: String,
@@ -52,6 +66,12 @@ impl DynamicType {
             }
         };
         Ok(Self { name: name.to_owned(), extensibility, keyed, ty, description })
+    }
+
+    /// Whether the names of members and literals are known: it was made from a complete TypeObject.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        self.description.information.complete.is_some()
     }
 
     fn read<'a>(&self, payload: &'a [u8], form: Form) -> Result<Value<'a>, Malformed> {

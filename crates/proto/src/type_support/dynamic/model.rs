@@ -24,8 +24,7 @@ pub(super) struct Type {
 pub(super) enum Kind {
     Primitive(Primitive),
     Enumeration(Enumeration),
-    /// Of so many octets.
-    Bitmask(usize),
+    Bitmask(Bitmask),
     Text {
         wide: bool,
         /// Octets, or units of a wide one.
@@ -36,8 +35,10 @@ pub(super) enum Kind {
         element: Arc<Type>,
     },
     Array {
+        /// In all dimensions.
         count: usize,
-        is_matrix: bool,
+        /// Elements in each dimension, the outermost first.
+        dimensions: Vec<usize>,
         element: Arc<Type>,
     },
     Map {
@@ -51,12 +52,21 @@ pub(super) enum Kind {
 
 #[derive(Debug)]
 pub(super) struct Enumeration {
+    pub(super) name: String,
     /// Of the holder of its bit bound.
     pub(super) bytes: usize,
     /// In the order of their values.
     pub(super) literals: Vec<(Cow<'static, str>, i64)>,
     /// The value of a member that is not there.
     pub(super) initial: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct Bitmask {
+    pub(super) name: String,
+    pub(super) bytes: usize,
+    /// Names and positions, in the order of these: as far as names are known.
+    pub(super) flags: Vec<(String, u16)>,
 }
 
 #[derive(Debug)]
@@ -83,6 +93,7 @@ pub(super) struct Member {
 
 #[derive(Debug)]
 pub(super) struct Union {
+    pub(super) name: String,
     pub(super) extensibility: Extensibility,
     pub(super) discriminator: Arc<Type>,
     /// The discriminator is the key.
@@ -125,7 +136,7 @@ impl Type {
         match &self.kind {
             Kind::Primitive(primitive) => Some(primitive_bytes(*primitive)),
             Kind::Enumeration(enumeration) => Some(enumeration.bytes),
-            Kind::Bitmask(bytes) => Some(*bytes),
+            Kind::Bitmask(bitmask) => Some(bitmask.bytes),
             _ => None,
         }
     }
@@ -133,6 +144,11 @@ impl Type {
     /// Collections of it have no DHEADER.
     pub(super) fn primitive(&self) -> Option<Primitive> {
         if let Kind::Primitive(primitive) = &self.kind { Some(*primitive) } else { None }
+    }
+
+    /// Octets are told as one text, where they are many.
+    pub(super) const fn is_octet(&self) -> bool {
+        matches!(self.kind, Kind::Primitive(Primitive::Byte | Primitive::Uint8))
     }
 
     /// The number that `bits` are, of a value that is one number.
@@ -147,6 +163,7 @@ impl Type {
     }
 }
 
+/// Octets of one.
 pub(super) const fn primitive_bytes(primitive: Primitive) -> usize {
     match primitive {
         Primitive::Boolean | Primitive::Byte | Primitive::Int8 | Primitive::Uint8 | Primitive::Char8 => 1,

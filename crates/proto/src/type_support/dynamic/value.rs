@@ -1,11 +1,13 @@
-//! Values of a type that is described at run time. Numbers stay in the payload they were read from; texts are
-//! copied, lest they change after they were checked.
+//! Values of a type that is described at run time. Numbers stay in the payload they were read from, until
+//! somebody keeps the value; texts are copied, lest they change after they were checked.
+
+use std::borrow::Cow;
 
 use crate::cdr::Endianness;
 
 use super::model::{Kind, Structure, Type, Union};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Value<'a> {
     /// What nobody sent, or nobody asked for: zero, empty, the first literal (XTypes 1.3 table 9).
     Initial,
@@ -15,15 +17,36 @@ pub(super) enum Value<'a> {
     Number(u64),
     Text(String),
     /// 16-bit units.
-    WideText(&'a [u8], Endianness),
+    WideText(Cow<'a, [u8]>, Endianness),
     /// The elements of a sequence or array of numbers.
-    Numbers(&'a [u8], Endianness),
+    Numbers(Cow<'a, [u8]>, Endianness),
     /// Of any other sequence or array; of a map, keys and values in turn.
     Elements(Vec<Self>),
     /// Members in their places.
     Structure(Vec<Self>),
     /// The discriminator, and the place and value of the member that it selects.
     Union(u64, Option<(usize, Box<Self>)>),
+}
+
+impl Value<'_> {
+    /// The same, independent of the payload.
+    pub(super) fn into_owned(self) -> Value<'static> {
+        let all = |values: Vec<Self>| values.into_iter().map(Self::into_owned).collect();
+        match self {
+            Self::Initial => Value::Initial,
+            Self::Absent => Value::Absent,
+            Self::Number(bits) => Value::Number(bits),
+            Self::Text(text) => Value::Text(text),
+            Self::WideText(octets, order) => Value::WideText(Cow::Owned(octets.into_owned()), order),
+            Self::Numbers(octets, order) => Value::Numbers(Cow::Owned(octets.into_owned()), order),
+            Self::Elements(values) => Value::Elements(all(values)),
+            Self::Structure(values) => Value::Structure(all(values)),
+            Self::Union(bits, selected) => {
+                let owned = |(place, member): (usize, Box<Self>)| (place, Box::new(member.into_owned()));
+                Value::Union(bits, selected.map(owned))
+            }
+        }
+    }
 }
 
 /// What a value nobody sent consists of.
@@ -48,6 +71,12 @@ impl Structure {
 }
 
 impl Union {
+    /// The value of the member in this place where the union has none.
+    pub(super) fn initial_member(&self, place: usize) -> &'static Value<'static> {
+        let optional = self.cases.get(place).is_some_and(|case| case.optional);
+        if optional { &Value::Absent } else { &Value::Initial }
+    }
+
     /// The discriminator and the selected member where the union has no value.
     pub(super) fn initial_case(&self) -> (u64, Option<usize>) {
         (self.initial.cast_unsigned(), self.select(self.initial))
