@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plainsong_proto::types::{
-    Definition as Described, Extensibility as Evolution, Primitive as Basic, TypeDescription, TypeHash,
-    TypeIdentifier, TypeObject, member_flag,
+    Bitfield as DescribedField, Bitflag, Definition as Described, Extensibility as Evolution,
+    Primitive as Basic, TryConstruct as Construct, TypeDescription, TypeHash, TypeIdentifier, TypeObject,
+    member_flag,
 };
 
 use crate::backend::{Backend, Options};
@@ -14,8 +15,9 @@ use crate::diagnostic::Diagnostics;
 use crate::idl::Idl;
 use crate::limits::{DESCRIBED_DEPTH_MAX, DESCRIBED_TYPES_MAX};
 use crate::model::{
-    Aggregate, AutoId, Case, Definition, DefinitionId, DefinitionKind, Element, Enumeration, Extensibility,
-    Literal, Member, Model, Primitive, Structure, TryConstruct, Type, Union,
+    Aggregate, AutoId, Bitfield, Bitmask, Bitset, Case, Definition, DefinitionId, DefinitionKind, Element,
+    Enumeration, Extensibility, Flag, Literal, Member, Model, Primitive, Structure, TryConstruct, Type,
+    Union,
 };
 
 /// Why a described type has no IDL.
@@ -254,7 +256,7 @@ impl Own<'_> {
     fn definition(mut self, object: &TypeObject) -> Found<Definition> {
         let kind = match &object.definition {
             Described::Alias(ty) => DefinitionKind::Alias(self.ty(ty, false, 0)?),
-            Described::Structure { extensibility, hash_ids, base, members, .. } => {
+            Described::Structure { extensibility, hash_ids, nested, base, members } => {
                 let base = match base {
                     TypeIdentifier::None => None,
                     TypeIdentifier::Hash(hash) => self.types.id(*hash),
@@ -265,12 +267,19 @@ impl Own<'_> {
                 });
                 let members = members.collect::<Found<_>>()?;
                 DefinitionKind::Structure(Structure {
-                    aggregate: aggregate(*extensibility, *hash_ids),
+                    aggregate: aggregate(*extensibility, *hash_ids, *nested),
                     base,
                     members,
                 })
             }
-            Described::Union { extensibility, discriminator, key, members, .. } => {
+            Described::Union {
+                extensibility,
+                hash_ids,
+                nested,
+                discriminator,
+                discriminator_flags,
+                members,
+            } => {
                 let discriminator = self.ty(discriminator, false, 0)?;
                 let cases = members.iter().map(|member| {
                     Ok(Case {
@@ -285,10 +294,11 @@ impl Own<'_> {
                     })
                 });
                 let cases = cases.collect::<Found<_>>()?;
-                let aggregate = aggregate(*extensibility, false);
-                DefinitionKind::Union(Union { aggregate, discriminator, key: *key, cases })
+                let aggregate = aggregate(*extensibility, *hash_ids, *nested);
+                let key = discriminator_flags & member_flag::KEY != 0;
+                DefinitionKind::Union(Union { aggregate, discriminator, key, cases })
             }
-            Described::Enumeration { bit_bound, literals, .. } => {
+            Described::Enumeration { extensibility: told, bit_bound, literals } => {
                 let literals = literals.iter().map(|literal| {
                     Ok(Literal {
                         name: identifier(literal.name.text.as_deref().unwrap_or_default())?,
@@ -299,12 +309,15 @@ impl Own<'_> {
                 });
                 DefinitionKind::Enumeration(Enumeration {
                     bit_bound: u32::from(*bit_bound),
-                    extensibility: Extensibility::Appendable,
+                    extensibility: told.map_or(Extensibility::Appendable, extensibility),
                     ignore_literal_names: false,
                     literals: literals.collect::<Found<_>>()?,
                 })
             }
-            Described::Bitmask { .. } => return Err(self.unsupported("a bit mask whose flags are not known")),
+            Described::Bitmask { bit_bound, flags, .. } => {
+                DefinitionKind::Bitmask(bitmask(*bit_bound, flags)?)
+            }
+            Described::Bitset { fields } => DefinitionKind::Bitset(bitset(fields)?),
             _ => return Err(self.unsupported("a kind of type that is not known")),
         };
         let name = self.name.last().cloned().unwrap_or_else(|| "".into());
@@ -318,7 +331,7 @@ impl Own<'_> {
         member.optional = flags & member_flag::OPTIONAL != 0;
         // What is a key must be understood in any case.
         member.must_understand = flags & member_flag::MUST_UNDERSTAND != 0 && !member.key;
-        member.external = flags & EXTERNAL != 0;
+        member.external = flags & member_flag::EXTERNAL != 0;
         member.try_construct = try_construct(flags);
         Ok(member)
     }
@@ -331,17 +344,17 @@ impl Own<'_> {
         Ok(match ty {
             TypeIdentifier::Primitive(primitive) => Type::Primitive(basic(*primitive)),
             TypeIdentifier::String { wide, bound } => Type::String { wide: *wide, bound: bounded(bound) },
-            TypeIdentifier::Sequence { bound, element, .. } => {
-                let element = Box::new(Element::new(self.ty(element, true, depth + 1)?));
+            TypeIdentifier::Sequence { bound, element: inner, element_flags } => {
+                let element = element(self.ty(inner, true, depth + 1)?, *element_flags);
                 Type::Sequence { element, bound: bounded(bound) }
             }
-            TypeIdentifier::Map { bound, key, element, .. } => Type::Map {
-                key: Box::new(Element::new(self.ty(key, true, depth + 1)?)),
-                value: Box::new(Element::new(self.ty(element, true, depth + 1)?)),
+            TypeIdentifier::Map { bound, key, key_flags, element: inner, element_flags } => Type::Map {
+                key: element(self.ty(key, true, depth + 1)?, *key_flags),
+                value: element(self.ty(inner, true, depth + 1)?, *element_flags),
                 bound: bounded(bound),
             },
-            TypeIdentifier::Array { bounds, element, .. } => {
-                let element = Box::new(Element::new(self.ty(element, true, depth + 1)?));
+            TypeIdentifier::Array { bounds, element: inner, element_flags } => {
+                let element = element(self.ty(inner, true, depth + 1)?, *element_flags);
                 let array = Type::Array { element, dimensions: bounds.clone() };
                 if !is_element {
                     return Ok(array);
@@ -367,27 +380,54 @@ impl Own<'_> {
     }
 }
 
-/// `MemberFlag` (XTypes 1.3, Annex B): the member is a pointer in some languages.
-const EXTERNAL: u16 = 1 << 2;
-
-/// The two lowest of the flags; DISCARD is what nobody needs to say.
+/// DISCARD is what nobody needs to say.
 const fn try_construct(flags: u16) -> Option<TryConstruct> {
-    match flags & 3 {
-        2 => Some(TryConstruct::UseDefault),
-        3 => Some(TryConstruct::Trim),
-        _ => None,
+    match Construct::of_flags(flags) {
+        Construct::UseDefault => Some(TryConstruct::UseDefault),
+        Construct::Trim => Some(TryConstruct::Trim),
+        Construct::Discard => None,
     }
 }
 
-const fn aggregate(extensibility: Evolution, hash_ids: bool) -> Aggregate {
+fn element(ty: Type, flags: u16) -> Box<Element> {
+    let external = flags & member_flag::EXTERNAL != 0;
+    Box::new(Element { ty, external, try_construct: try_construct(flags) })
+}
+
+fn bitmask(bit_bound: u16, flags: &[Bitflag]) -> Found<Bitmask> {
+    let flags = flags.iter().map(|flag| {
+        let name = identifier(flag.name.text.as_deref().unwrap_or_default())?;
+        Ok(Flag { name, position: u32::from(flag.position), verbatim: Vec::new() })
+    });
+    Ok(Bitmask { bit_bound: u32::from(bit_bound), flags: flags.collect::<Found<_>>()? })
+}
+
+/// Bits after the last field are not told, and do not matter.
+fn bitset(fields: &[DescribedField]) -> Found<Bitset> {
+    let mut bits = 0;
+    let fields = fields.iter().map(|field| {
+        let name = identifier(field.name.text.as_deref().unwrap_or_default())?;
+        let (position, width) = (u32::from(field.position), u32::from(field.bits));
+        bits = bits.max(position + width);
+        Ok(Bitfield { name, position, width, ty: Some(basic(field.holder)) })
+    });
+    let fields = fields.collect::<Found<_>>()?;
+    Ok(Bitset { base: None, fields, bits })
+}
+
+const fn extensibility(extensibility: Evolution) -> Extensibility {
+    match extensibility {
+        Evolution::Final => Extensibility::Final,
+        Evolution::Appendable => Extensibility::Appendable,
+        Evolution::Mutable => Extensibility::Mutable,
+    }
+}
+
+const fn aggregate(evolution: Evolution, hash_ids: bool, nested: bool) -> Aggregate {
     Aggregate {
-        extensibility: match extensibility {
-            Evolution::Final => Extensibility::Final,
-            Evolution::Appendable => Extensibility::Appendable,
-            Evolution::Mutable => Extensibility::Mutable,
-        },
+        extensibility: extensibility(evolution),
         autoid: if hash_ids { AutoId::Hash } else { AutoId::Sequential },
-        nested: false,
+        nested,
         topic: None,
         data_representation: None,
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use plainsong_proto::cdr::DdsType;
+pub use plainsong_proto::discovery::ToldType;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::time::Duration;
@@ -65,6 +66,16 @@ impl DomainParticipant {
             found.map(|endpoint| TopicBuiltinTopicData::of(&endpoint))
         })?;
         found.ok_or_else(|| PreconditionNotMet::NotDiscovered { what: "topic" }.into())
+    }
+
+    /// The type of a writer or reader of another participant, as its participant told it. Where that has not
+    /// told all of it yet, it is asked: call again later.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`].
+    pub fn discovered_type(&self, endpoint: InstanceHandle) -> Result<ToldType> {
+        let guid = Guid::from(endpoint);
+        Ok(self.inner.slot()?.control(|control, now, out| control.told_type(now, guid, out)))
     }
 
     /// The topic of this name: one made here or, as soon as somebody else has it, made here now with the QoS

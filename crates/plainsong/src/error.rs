@@ -373,6 +373,12 @@ pub enum PreconditionNotMet {
         /// The name.
         name: String,
     },
+    /// Only readers of an [`OpaqueType`](crate::types::OpaqueType) have changes as they came.
+    #[error("{entity} keeps instances, not changes: make its topic of an OpaqueType to take changes")]
+    KeepsInstances {
+        /// The reader.
+        entity: String,
+    },
     /// Samples of the type cannot be set in place.
     #[error(
         "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire: {}",

@@ -54,7 +54,7 @@ pub mod data_reader;
 pub mod data_writer;
 mod default_qos;
 mod delete;
-mod discovered;
+pub mod discovered;
 mod domain;
 pub mod drops;
 mod entity;

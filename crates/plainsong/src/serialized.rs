@@ -1,14 +1,17 @@
 //! Reading samples as the octets they came in.
 
+use plainsong_proto::guid::Guid;
+pub use plainsong_proto::instance::Ending;
 use plainsong_proto::instance::InstanceHandle;
 use plainsong_proto::malformed::Malformed;
 use plainsong_proto::payload::Payload;
 use plainsong_proto::reader::{Access, CachedSample};
 use plainsong_proto::sample_info::SampleInfo;
+use plainsong_proto::time::Time;
 use plainsong_proto::type_support::TypeSupport;
 
 use crate::data_reader::AnyDataReader;
-use crate::error::{BadParameter, Result};
+use crate::error::{BadParameter, PreconditionNotMet, Result};
 use crate::group::Member;
 use crate::keys;
 use crate::read_options::ReadOptions;
@@ -22,6 +25,53 @@ pub struct SerializedSample {
     pub payload: Payload,
     /// Facts about it.
     pub info: SampleInfo,
+}
+
+/// One change of a writer as it came: a sample, or the end of an instance.
+#[derive(Clone, Debug)]
+pub struct SerializedChange {
+    /// With the encapsulation header: the sample, or of an ending the serialized key; 16 octets of key hash
+    /// where an ending came with no more than that.
+    pub payload: Payload,
+    /// How the change ends its instance, if it does.
+    pub ending: Option<Ending>,
+    /// When it was written.
+    pub source_timestamp: Time,
+    /// When it arrived.
+    pub reception_timestamp: Time,
+    /// The writer.
+    pub writer: Guid,
+}
+
+/// Where changes go as they came.
+struct ChangeStore(Vec<(u64, SerializedChange)>);
+
+impl Store for ChangeStore {
+    const VALUE_BYTES: usize = 0;
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn store(&mut self, samples: &[CachedSample]) -> Vec<(usize, Malformed)> {
+        // What is not valid tells that writers are gone: no change of any.
+        self.0.extend(samples.iter().filter(|sample| sample.info.valid_data).map(|sample| {
+            let CachedSample { info, id, payload } = sample;
+            let change = SerializedChange {
+                payload: payload.clone(),
+                ending: info.instance_handle.ending(),
+                source_timestamp: info.source_timestamp,
+                reception_timestamp: info.reception_timestamp,
+                writer: Guid::from(info.publication_handle),
+            };
+            (*id, change)
+        }));
+        Vec::new()
+    }
+
+    fn settle(&mut self, start: usize, _: bool) {
+        self.0.get_mut(start..).unwrap_or_default().sort_by_key(|(id, _)| *id);
+    }
 }
 
 /// Where samples go as they came.
@@ -83,6 +133,22 @@ impl AnyDataReader {
     /// As [`DataReader::take_with`](crate::data_reader::DataReader::take_with).
     pub fn take_serialized_with(&self, options: &ReadOptions) -> Result<Vec<SerializedSample>> {
         self.serialized(Access::Take, options)
+    }
+
+    /// Removes and returns all changes in the order in which they arrived, those that end instances
+    /// included: nothing is merged, and no ownership decides. Only for readers of an
+    /// [`OpaqueType`](crate::types::OpaqueType).
+    ///
+    /// # Errors
+    /// [`crate::Error::PreconditionNotMet`] for a reader of another type, [`crate::Error::NotEnabled`].
+    pub fn take_changes(&self) -> Result<Vec<SerializedChange>> {
+        if !self.0.ty.is_opaque() {
+            return Err(PreconditionNotMet::KeepsInstances { entity: self.0.describe() }.into());
+        }
+        let mut changes = ChangeStore(Vec::new());
+        self.0.collect_with(Access::Take, &ReadOptions::new(), &mut changes)?;
+        changes.0.sort_by_key(|(id, _)| *id);
+        Ok(changes.0.into_iter().map(|(_, change)| change).collect())
     }
 
     /// Returns all samples, as they came, and marks them read.

@@ -38,11 +38,43 @@ impl InstanceHandle {
     /// "none" where an instance is asked for.
     const ZERO_KEY: Self = Self(*b"\0zero key hash\0\0");
 
+    /// What a verbatim reader has in place of the instance of a change that ends one.
+    #[must_use]
+    pub(crate) const fn of_ending(ending: Ending) -> Self {
+        let mut octets = *b"\0verbatim\0\0\0\0\0\0\0";
+        let [.., last] = &mut octets;
+        *last = 1
+            | (ending.disposed as u8) << 1
+            | (ending.unregistered as u8) << 2
+            | (ending.hash_only as u8) << 3;
+        Self(octets)
+    }
+
+    /// The same, back: `None` of everything else.
+    #[must_use]
+    pub fn ending(self) -> Option<Ending> {
+        let flags = self.0[15];
+        let has = |bit: u8| flags & 1 << bit != 0;
+        let ending = Ending { disposed: has(1), unregistered: has(2), hash_only: has(3) };
+        (self == Self::of_ending(ending)).then_some(ending)
+    }
+
     /// The key hash of the instance, as it travels.
     #[must_use]
     pub fn key_hash(self) -> KeyHash {
         KeyHash(if self == Self::ZERO_KEY { [0; 16] } else { self.0 })
     }
+}
+
+/// How a change ends an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The instance is disposed.
+    pub disposed: bool,
+    /// Its writer is done with it.
+    pub unregistered: bool,
+    /// It came with the key hash alone, which stands in place of the payload.
+    pub hash_only: bool,
 }
 
 /// What tells a key longer than a key hash from all others with the same hash: another hash of it, by a
@@ -75,6 +107,7 @@ pub struct Key {
 pub struct KeyFunction {
     find: Arc<FindKey>,
     serialize: Option<Arc<SerializeKey>>,
+    is_verbatim: bool,
 }
 
 type FindKey = dyn Fn(&[u8], bool) -> Result<Key, Malformed> + Send + Sync;
@@ -84,7 +117,19 @@ impl KeyFunction {
     /// `find` is given a payload, and whether it is a key only.
     #[must_use]
     pub fn new(find: impl Fn(&[u8], bool) -> Result<Key, Malformed> + Send + Sync + 'static) -> Self {
-        Self { find: Arc::new(find), serialize: None }
+        Self { find: Arc::new(find), serialize: None, is_verbatim: false }
+    }
+
+    /// For a reader that keeps no instances: it has all changes in the order in which they came, from all
+    /// writers, also those that end an instance ([`InstanceHandle::ending`] tells which). Nothing is looked
+    /// for in a payload.
+    #[must_use]
+    pub fn verbatim() -> Self {
+        Self { is_verbatim: true, ..Self::new(|_, _| Ok(InstanceHandle::NIL.into())) }
+    }
+
+    pub(crate) const fn is_verbatim(&self) -> bool {
+        self.is_verbatim
     }
 
     /// `serialize` appends the serialized key of such a payload, and says whether it has one: for readers to

@@ -36,5 +36,6 @@ pub use memory::{MemoryRefusal, UsedTransport};
 pub use news::News;
 pub use participant::{Participant, RemoteParticipant};
 pub use process::ProcessData;
+pub use type_lookup::ToldType;
 
 pub use crate::matched::{Command, MatchedReader, MatchedWriter};

@@ -22,7 +22,7 @@ use crate::tuning::discovery::{
     TYPE_LOOKUPS_PER_PARTICIPANT_MAX, TYPE_REPLY_BYTES_PER_SECOND, TYPE_REPLY_WITHIN, TYPE_REQUESTS_MAX,
 };
 use crate::types::lookup::{self, REQUESTED_MAX, Request, RequestId};
-use crate::types::{AssignabilityRules, ComponentPlace, TypeDifference, TypeHash};
+use crate::types::{AssignabilityRules, ComponentPlace, TypeDescription, TypeDifference, TypeHash};
 use crate::writer::ChangeKind;
 
 /// The types that others are asked about.
@@ -53,6 +53,17 @@ enum Lookup {
     Requested { requests: u8, until: Instant },
     /// There was no answer.
     Failed,
+}
+
+/// What is known of the type of an endpoint of another participant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToldType {
+    /// Its participant has told no type, or does not answer: the name is all that is known.
+    Untold,
+    /// The participant is asked.
+    Awaited,
+    /// The type, with its complete TypeObjects where there are some, and its minimal ones.
+    Known(Box<TypeDescription>),
 }
 
 /// What is known about the types of a writer and a reader.
@@ -259,6 +270,32 @@ impl Matching {
 }
 
 impl Participant {
+    /// What is known of the type of an endpoint; asks its participant for what is not, once. The answer is
+    /// there with one of the calls to come.
+    pub fn told_type(&mut self, now: Now, endpoint: Guid, out: &mut Outbox) -> ToldType {
+        let Some(ids) = self.matching.get(endpoint).map(|it| it.type_ids) else { return ToldType::Untold };
+        let of = endpoint.prefix;
+        let (mut roots, mut objects) = (Vec::new(), BTreeMap::new());
+        let mut is_awaited = false;
+        for root in [ids.minimal, ids.complete].into_iter().flatten() {
+            match self.matching.types.with_dependencies(of, root) {
+                Some(known) => {
+                    roots.push(root);
+                    objects.extend(known);
+                }
+                None => is_awaited |= self.matching.lookups.awaits(of, root),
+            }
+        }
+        self.request_types(now, out);
+        if is_awaited {
+            ToldType::Awaited
+        } else if roots.is_empty() {
+            ToldType::Untold
+        } else {
+            ToldType::Known(Box::new(TypeDescription::of_objects(&roots, objects)))
+        }
+    }
+
     /// Asks about the types that are wanted.
     pub(super) fn request_types(&mut self, now: Now, out: &mut Outbox) {
         while let Some((of, root)) = self.matching.lookups.wanted.first().copied() {

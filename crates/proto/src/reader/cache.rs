@@ -9,7 +9,7 @@ mod room;
 use std::collections::{BTreeSet, VecDeque};
 
 use super::ReaderLimits;
-use super::change::Change;
+use super::change::{Change, Incoming};
 use super::destination_order::Order;
 use super::instances::{Instance, InstanceId, Instances, OptionalIndex, Sample};
 use super::lifecycle::Lifecycle;
@@ -18,7 +18,7 @@ use super::samples::{Samples, SlotId};
 use super::undecodable::Undecodables;
 use crate::filter::PayloadFilter;
 use crate::guid::Guid;
-use crate::instance::{InstanceHandle, Key, KeyFunction};
+use crate::instance::{Ending, InstanceHandle, Key, KeyFunction};
 use crate::payload::Payload;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::{Agreed, InstanceState};
@@ -27,6 +27,7 @@ use crate::stats::DropReason;
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
 use crate::tuning::reader::{DEADLINE_PERIOD_MIN, HELD_BACK_RETRY};
+use crate::wire::StatusInfo;
 use identity::Names;
 use ledger::Ledger;
 pub(super) use room::Room;
@@ -97,7 +98,7 @@ pub(super) struct Cache {
 }
 
 impl Policy {
-    fn new(qos: &QosSet, limits: &ReaderLimits) -> Self {
+    fn new(qos: &QosSet, limits: &ReaderLimits, is_verbatim: bool) -> Self {
         let bound = |value: i32, most: usize| usize::try_from(value).map_or(most, |value| value.min(most));
         let samples_max = bound(qos.resource_limits.max_samples, limits.samples_max);
         let samples_per_instance_max =
@@ -119,7 +120,7 @@ impl Policy {
                 .min(limits.instances_max),
             samples_per_instance_max,
             order: Order::new(qos),
-            exclusive: qos.ownership == Ownership::Exclusive,
+            exclusive: qos.ownership == Ownership::Exclusive && !is_verbatim,
             interleaved: qos.is_atomic()
                 || qos.presentation.ordered_access && qos.presentation.access_scope >= AccessScope::Topic,
             deadline: qos.deadline.max(DEADLINE_PERIOD_MIN),
@@ -148,7 +149,7 @@ impl Cache {
 
     pub(super) fn new(qos: &QosSet, limits: &ReaderLimits, keyed: bool, key: KeyFunction) -> Self {
         Self {
-            policy: Policy::new(qos, limits),
+            policy: Policy::new(qos, limits, key.is_verbatim()),
             limits: limits.clone(),
             names: Names::new(key, keyed, limits.key_bytes_max),
             filter: None,
@@ -166,7 +167,8 @@ impl Cache {
     }
 
     pub(super) fn set_qos(&mut self, now: Instant, qos: &QosSet) {
-        let before = std::mem::replace(&mut self.policy, Policy::new(qos, &self.limits));
+        let before =
+            std::mem::replace(&mut self.policy, Policy::new(qos, &self.limits, self.names.is_verbatim()));
         let ids = 0..self.instances.slots();
         if self.policy.lifecycle != before.lifecycle {
             ids.clone().for_each(|id| self.plan_purge(id));
@@ -197,6 +199,9 @@ impl Cache {
             // The end of a coherent set carries neither data nor status (RTPS 2.5 §8.7.5); a key alone
             // registers an instance, which is nothing to read.
             return Outcome::Consumed;
+        }
+        if not_alive && self.names.is_verbatim() {
+            return self.store_ending(now, writer, change);
         }
         let bytes = octets.len();
         let key = match self.key_of(change, octets) {
@@ -291,6 +296,22 @@ impl Cache {
         }
         self.insert(now, id, at);
         Outcome::Stored
+    }
+
+    /// Keeps a change that ends an instance as if it were data: the order of all changes is kept, and no
+    /// newer one takes the place of an older one.
+    #[cold]
+    fn store_ending(&mut self, now: Now, writer: WriterId, change: &mut Change<'_>) -> Outcome {
+        let StatusInfo { disposed, unregistered, .. } = change.status;
+        let hash_only = change.payload.is_empty();
+        if hash_only {
+            let Some(hash) = change.key_hash else { return Outcome::Dropped(DropReason::Malformed) };
+            change.payload = Incoming::Payload(Payload::from_vec(hash.0.to_vec()));
+        }
+        change.lifespan = Some(Duration::INFINITE);
+        let handle = InstanceHandle::of_ending(Ending { disposed, unregistered, hash_only });
+        let bytes = change.payload.len();
+        self.store_data(now, writer, change, bytes, handle, &handle.into())
     }
 
     /// Whether what TIME_BASED_FILTER holds back comes after the sample in the slot `at`.

@@ -12,6 +12,7 @@
 
 mod dynamic;
 mod large;
+mod opaque;
 mod rust;
 
 use std::any::TypeId;
@@ -24,6 +25,7 @@ use crate::instance::{Fingerprint, InstanceHandle, Key, KeyFunction};
 use crate::malformed::Malformed;
 use crate::types::TypeDescription;
 pub use dynamic::{DataError, DataRef, DataValue, DynamicData, DynamicType, DynamicTypeError, Scalar};
+pub use opaque::OpaqueType;
 pub use rust::of;
 
 /// What an endpoint knows of its type. Payloads have their encapsulation header, and may be in each
@@ -48,6 +50,11 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// The Rust type of its samples, if it has one.
     fn rust_type(&self) -> Option<TypeId> {
         None
+    }
+
+    /// Whether nothing is known of it but its name: see [`OpaqueType`].
+    fn is_opaque(&self) -> bool {
+        false
     }
 
     /// Octets of memory of the largest value that decoding has on the stack: of the Rust type, or of what its
@@ -103,6 +110,9 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
     /// How a reader finds the instance of a payload. `fingerprint` tells long keys apart: see
     /// [`Fingerprint::new`].
     fn key_function(self: Arc<Self>, fingerprint: fn(&[u8]) -> Fingerprint) -> KeyFunction {
+        if self.is_opaque() {
+            return KeyFunction::verbatim();
+        }
         let serializing = Arc::clone(&self);
         let find = KeyFunction::new(move |payload, key_only| {
             if !self.is_keyed() {

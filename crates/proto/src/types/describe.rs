@@ -478,6 +478,20 @@ impl TypeDescription {
         Self::made(types, identifiers)
     }
 
+    /// From serialized TypeObjects: those of `roots`, which are one type in both relations, and of all that
+    /// they depend on.
+    pub(crate) fn of_objects(roots: &[TypeHash], objects: BTreeMap<TypeHash, Vec<u8>>) -> Self {
+        let with_dependencies = |complete| {
+            let size = |hash: &TypeHash| objects.get(hash).map_or(0, |it| saturated(it.len()));
+            let id = *roots.iter().find(|hash| hash.complete == complete)?;
+            let others = objects.keys().filter(|hash| hash.complete == complete && **hash != id);
+            let dependencies = others.map(|hash| (*hash, size(hash))).collect();
+            Some(TypeWithDependencies { id, bytes: size(&id), dependencies })
+        };
+        let [minimal, complete] = [false, true].map(with_dependencies);
+        Self { information: TypeInformation { minimal, complete }, objects }
+    }
+
     fn made(types: TypeBuilder, identifiers: TypeIdentifiers) -> Option<Self> {
         let (TypeIdentifier::Hash(minimal), TypeIdentifier::Hash(complete)) =
             (identifiers.minimal, identifiers.complete)

@@ -35,13 +35,13 @@ pub(crate) struct TypeLibrary {
     bytes: usize,
 }
 
-/// The types of an endpoint of this process, and what each takes in octets.
-pub(crate) type ProcessTypes = Arc<[(TypeHash, Arc<TypeObject>, usize)]>;
+/// The types of an endpoint of this process, also as others get them.
+pub(crate) type ProcessTypes = Arc<[(TypeHash, Arc<TypeObject>, Arc<[u8]>)]>;
 
 /// What one participant told.
 #[derive(Debug, Default)]
 struct Collected {
-    objects: BTreeMap<TypeHash, Arc<TypeObject>>,
+    objects: BTreeMap<TypeHash, (Arc<TypeObject>, Arc<[u8]>)>,
     bytes: usize,
 }
 
@@ -60,7 +60,7 @@ impl TypeLibrary {
                 self.own.insert(*hash, (Arc::new(object), serialized.as_slice().into()));
             }
             let known = self.own.get(hash);
-            types.extend(known.map(|(object, octets)| (*hash, Arc::clone(object), octets.len())));
+            types.extend(known.map(|(object, octets)| (*hash, Arc::clone(object), Arc::clone(octets))));
         }
         types.into()
     }
@@ -114,22 +114,28 @@ impl TypeLibrary {
             return false;
         }
         let Ok((object, complete)) = TypeObject::deserialize(serialized) else { return false };
-        complete == hash.complete && self.insert(of, hash, Arc::new(object), serialized.len())
+        complete == hash.complete && self.insert(of, hash, Arc::new(object), serialized.into())
     }
 
     /// Takes the types of an endpoint of this process; false when there is no room for some.
     pub(crate) fn add_of_process(&mut self, of: GuidPrefix, types: &ProcessTypes) -> bool {
         let mut have_room = true;
-        for (hash, object, bytes) in &**types {
+        for (hash, object, serialized) in &**types {
             if self.find(of, hash).is_none() {
-                have_room &= self.insert(of, *hash, Arc::clone(object), *bytes);
+                have_room &= self.insert(of, *hash, Arc::clone(object), Arc::clone(serialized));
             }
         }
         have_room
     }
 
-    fn insert(&mut self, of: GuidPrefix, hash: TypeHash, object: Arc<TypeObject>, octets: usize) -> bool {
-        let limits = self.limits;
+    fn insert(
+        &mut self,
+        of: GuidPrefix,
+        hash: TypeHash,
+        object: Arc<TypeObject>,
+        serialized: Arc<[u8]>,
+    ) -> bool {
+        let (limits, octets) = (self.limits, serialized.len());
         let collected = self.others.entry(of).or_default();
         let bytes = collected.bytes.saturating_add(octets);
         let all = self.bytes.saturating_add(octets);
@@ -139,7 +145,7 @@ impl TypeLibrary {
         {
             return false;
         }
-        if collected.objects.insert(hash, object).is_none() {
+        if collected.objects.insert(hash, (object, serialized)).is_none() {
             collected.bytes = bytes;
             self.bytes = all;
         }
@@ -154,8 +160,31 @@ impl TypeLibrary {
     }
 
     fn find(&self, of: GuidPrefix, hash: &TypeHash) -> Option<&TypeObject> {
-        let own = self.own.get(hash).map(|(object, _)| object);
-        own.or_else(|| self.others.get(&of)?.objects.get(hash)).map(|object| &**object)
+        self.entry(of, hash).map(|(object, _)| &**object)
+    }
+
+    fn entry(&self, of: GuidPrefix, hash: &TypeHash) -> Option<&(Arc<TypeObject>, Arc<[u8]>)> {
+        self.own.get(hash).or_else(|| self.others.get(&of)?.objects.get(hash))
+    }
+
+    /// A type of a participant with all that it depends on, serialized; `None` while some is not known. Of a
+    /// type that leads to too many the first of them.
+    pub(crate) fn with_dependencies(
+        &self,
+        of: GuidPrefix,
+        root: TypeHash,
+    ) -> Option<BTreeMap<TypeHash, Vec<u8>>> {
+        let mut objects = BTreeMap::new();
+        let mut left = vec![root];
+        while let Some(hash) = left.pop() {
+            if objects.len() >= SEEN_MAX || objects.contains_key(&hash) {
+                continue;
+            }
+            let (object, serialized) = self.entry(of, &hash)?;
+            objects.insert(hash, serialized.to_vec());
+            object.each_type(&mut |found| left.push(found));
+        }
+        Some(objects)
     }
 
     /// What is not known yet of a type of a participant, `most` types at most. Types of a component are known

@@ -18,7 +18,12 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) const fn new(function: KeyFunction, keyed: bool, bytes_max: usize) -> Self {
-        Self { function, keyed, bytes: 0, bytes_max }
+        Self { keyed: keyed && !function.is_verbatim(), function, bytes: 0, bytes_max }
+    }
+
+    /// Whether changes that end an instance are kept as they are: see [`KeyFunction::verbatim`].
+    pub(super) const fn is_verbatim(&self) -> bool {
+        self.function.is_verbatim()
     }
 
     /// Names the instance by the key in `payload`, where it has one and there is room. It is copied: an
