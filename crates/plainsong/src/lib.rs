@@ -91,6 +91,7 @@ pub mod sim;
 pub mod state;
 pub mod status;
 pub mod subscriber;
+pub mod survey;
 pub mod time;
 pub mod topic;
 pub mod topic_description;
