@@ -8,6 +8,8 @@ use syn::meta::ParseNestedMeta;
 use syn::punctuated::Punctuated;
 use syn::{Attribute, DeriveInput, Error, Expr, Ident, LitInt, LitStr, Path, Token, Type, parenthesized};
 
+use crate::bounds::{Bounds, attribute_name};
+
 /// How a type may evolve.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extensibility {
@@ -28,14 +30,21 @@ impl Extensibility {
 }
 
 /// What `#[dds(…)]` says on a type.
+#[allow(clippy::struct_excessive_bools, reason = "each is an attribute")]
 pub(crate) struct TypeAttributes {
     pub(crate) name: String,
     pub(crate) extensibility: Extensibility,
+    /// It stands there.
+    pub(crate) told_extensibility: bool,
     pub(crate) hash_ids: bool,
+    pub(crate) nested: bool,
     pub(crate) union: bool,
+    pub(crate) bitmask: bool,
+    pub(crate) bitset: bool,
+    pub(crate) flags: Vec<Flag>,
     pub(crate) discriminator: Option<Type>,
     pub(crate) discriminator_key: bool,
-    pub(crate) bit_bound: u32,
+    pub(crate) bit_bound: Option<LitInt>,
     pub(crate) proto: Path,
     /// Whether the memory layout is defined: `#[repr(C)]` alone.
     pub(crate) repr_c: bool,
@@ -48,11 +57,16 @@ impl TypeAttributes {
         let mut parsed = Self {
             name: input.ident.unraw().to_string(),
             extensibility: Extensibility::Appendable,
+            told_extensibility: false,
             hash_ids: false,
+            nested: false,
             union: false,
+            bitmask: false,
+            bitset: false,
+            flags: Vec::new(),
             discriminator: None,
             discriminator_key: false,
-            bit_bound: 32,
+            bit_bound: None,
             proto: syn::parse_quote!(::plainsong::__private),
             repr_c: is_repr_c(&input.attrs),
             plain: false,
@@ -61,6 +75,7 @@ impl TypeAttributes {
         each_dds(&input.attrs, |meta| parsed.take(&meta, &mut extensibility))?;
         if let Some(told) = extensibility {
             parsed.extensibility = told;
+            parsed.told_extensibility = true;
         }
         Ok(parsed)
     }
@@ -83,20 +98,65 @@ impl TypeAttributes {
                     _ => return Err(Error::new(kind.span(), "autoid is \"sequential\" or \"hash\"")),
                 };
             }
+            "nested" => self.nested = true,
             "union" => self.union = true,
+            "bitmask" => self.bitmask = true,
+            "bitset" => self.bitset = true,
+            "flag" => self.flags.push(Flag::parse(meta)?),
             "plain" => self.plain = true,
             "discriminator" => self.discriminator = Some(meta.value()?.parse()?),
             "key" => self.discriminator_key = true,
-            "bit_bound" => self.bit_bound = bit_bound(&meta.value()?.parse()?)?,
+            "bit_bound" => self.bit_bound = Some(meta.value()?.parse()?),
             "crate" => self.proto = meta.value()?.parse::<LitStr>()?.parse()?,
             _ => {
                 return Err(meta.error(
-                    "unknown attribute of a type; known are name, final, appendable, mutable, autoid, union, \
-                     discriminator, key, bit_bound, plain and crate",
+                    "unknown attribute of a type; known are name, final, appendable, mutable, autoid, nested, union, \
+                     discriminator, key, bitmask, flag, bitset, bit_bound, plain and crate",
                 ));
             }
         }
         Ok(())
+    }
+
+    /// The bits of an enumeration or bit mask: so many, or fewer if that is told.
+    pub(crate) fn bits(&self, most: u32) -> syn::Result<u32> {
+        let Some(literal) = &self.bit_bound else { return Ok(most) };
+        match literal.base10_parse() {
+            Ok(bits) if (1..=most).contains(&bits) => Ok(bits),
+            _ => Err(Error::new(literal.span(), format!("the bit bound is 1 to {most} here"))),
+        }
+    }
+}
+
+/// A flag of a bit mask: `flag(READY = 0, name = "ready")`.
+pub(crate) struct Flag {
+    pub(crate) ident: Ident,
+    pub(crate) name: String,
+    pub(crate) position: Option<LitInt>,
+    pub(crate) documentation: Option<LitStr>,
+}
+
+impl Flag {
+    fn parse(meta: &ParseNestedMeta<'_>) -> syn::Result<Self> {
+        let content;
+        parenthesized!(content in meta.input);
+        let ident = content.call(Ident::parse_any)?;
+        let name = ident.unraw().to_string();
+        let mut flag = Self { ident, name, position: None, documentation: None };
+        if content.parse::<Option<Token![=]>>()?.is_some() {
+            flag.position = Some(content.parse()?);
+        }
+        while content.parse::<Option<Token![,]>>()?.is_some() && !content.is_empty() {
+            let what: Ident = content.call(Ident::parse_any)?;
+            content.parse::<Token![=]>()?;
+            let text: LitStr = content.parse()?;
+            match what.to_string().as_str() {
+                "name" => flag.name = text.value(),
+                "doc" => flag.documentation = Some(text),
+                _ => return Err(Error::new_spanned(what, "of a flag a name and a doc may be told")),
+            }
+        }
+        Ok(flag)
     }
 }
 
@@ -109,7 +169,11 @@ pub(crate) struct MemberAttributes {
     pub(crate) optional: Option<Span>,
     pub(crate) must_understand: bool,
     pub(crate) id: Option<u32>,
-    pub(crate) bound: Option<LitInt>,
+    pub(crate) base: Option<Span>,
+    pub(crate) external: bool,
+    pub(crate) bounds: Bounds,
+    pub(crate) bits: Option<LitInt>,
+    pub(crate) position: Option<LitInt>,
     pub(crate) default: Option<DefaultValue>,
     pub(crate) cases: Vec<Expr>,
 }
@@ -151,11 +215,11 @@ impl MemberAttributes {
             }
             "hashid" => *hashed = true,
             "name" => self.name = Some(meta.value()?.parse::<LitStr>()?.value()),
-            "bound" => {
-                let bound: LitInt = meta.value()?.parse()?;
-                bound.base10_parse::<u32>()?;
-                self.bound = Some(LitInt::new(bound.base10_digits(), bound.span()));
-            }
+            "base" => self.base = Some(span),
+            "external" => self.external = true,
+            "bits" => self.bits = Some(meta.value()?.parse()?),
+            "position" => self.position = Some(meta.value()?.parse()?),
+            _ if self.bounds.take(meta)? => {}
             "default" if meta.input.peek(Token![=]) => {
                 self.default = Some(DefaultValue::Expression(Box::new(meta.value()?.parse()?)));
             }
@@ -168,8 +232,9 @@ impl MemberAttributes {
             }
             _ => {
                 return Err(meta.error(
-                    "unknown attribute of a member; known are name, key, id, hashid, bound, optional, default, \
-                     must_understand, and case in unions",
+                    "unknown attribute of a member; known are name, key, id, hashid, bound, element, key_element, octet, \
+                     optional, default, must_understand, try_construct, external, base, case in unions, bits and \
+                     position in bit sets",
                 ));
             }
         }
@@ -208,21 +273,10 @@ fn is_repr_c(attributes: &[Attribute]) -> bool {
     representations.next().is_some_and(is_c) && representations.next().is_none()
 }
 
-fn attribute_name(meta: &ParseNestedMeta<'_>) -> String {
-    meta.path.get_ident().map(ToString::to_string).unwrap_or_default()
-}
-
 fn member_id(literal: &LitInt) -> syn::Result<u32> {
     match literal.base10_parse() {
         Ok(id) if id <= MEMBER_ID_MAX => Ok(id),
         _ => Err(Error::new(literal.span(), "a member id has 28 bits: use 0 to 0x0fffffff")),
-    }
-}
-
-fn bit_bound(literal: &LitInt) -> syn::Result<u32> {
-    match literal.base10_parse() {
-        Ok(bits @ 1..=32) => Ok(bits),
-        _ => Err(Error::new(literal.span(), "the bit bound of an enumeration is 1 to 32")),
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) fn expand(
         return Err(Error::new_spanned(&input.ident, "an enumeration needs at least one literal"));
     };
     // The holder of the bit bound (XTypes 1.3 table 32).
-    let holder = format_ident!("i{}", attributes.bit_bound.next_power_of_two().max(8));
+    let bits = attributes.bits(32)?;
+    let holder = format_ident!("i{}", bits.next_power_of_two().max(8));
     let ident = &input.ident;
     let literals = data.variants.iter().map(|variant| &variant.ident).collect::<Vec<_>>();
     let values = literals.iter().map(|literal| {
@@ -48,7 +49,8 @@ pub(crate) fn expand(
     });
     let values = values.collect::<Vec<_>>();
     let fields = fields(&literals, &names);
-    let describe = describe(attributes, &literals, &names, default);
+    let discriminator = discriminator(ident, &literals);
+    let describe = describe(attributes, bits, &literals, &names, default);
     Ok(quote! {
         #[automatically_derived]
         impl dds_cdr::Cdr for #ident {
@@ -83,6 +85,8 @@ pub(crate) fn expand(
 
             #describe
         }
+
+        #discriminator
     })
 }
 
@@ -113,14 +117,39 @@ fn fields(literals: &[&syn::Ident], names: &[String]) -> TokenStream {
     }
 }
 
+/// It may select the member of a union.
+fn discriminator(ident: &syn::Ident, literals: &[&syn::Ident]) -> TokenStream {
+    quote! {
+        #[automatically_derived]
+        impl dds_cdr::Discriminator for #ident {
+            fn label(&self) -> i64 {
+                match self {
+                    #(Self::#literals => Self::#literals as i64,)*
+                }
+            }
+        }
+    }
+}
+
+/// What others are told of how an enumeration or bit mask may evolve.
+pub(crate) fn told_extensibility(attributes: &TypeAttributes) -> TokenStream {
+    let told = attributes.extensibility.tokens();
+    if attributes.told_extensibility {
+        quote!(::core::option::Option::Some(#told))
+    } else {
+        quote!(::core::option::Option::None)
+    }
+}
+
 /// The method that tells the type to other participants.
 fn describe(
     attributes: &TypeAttributes,
+    bit_bound: u32,
     literals: &[&syn::Ident],
     names: &[String],
     default: Option<&syn::Ident>,
 ) -> TokenStream {
-    let (name, bit_bound) = (&attributes.name, attributes.bit_bound);
+    let (name, extensibility) = (&attributes.name, told_extensibility(attributes));
     let defaults = literals.iter().map(|literal| default == Some(*literal));
     quote! {
         fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
@@ -128,7 +157,7 @@ fn describe(
                 &dds_types::BitsDescription {
                     rust_type: ::core::any::TypeId::of::<Self>(),
                     name: #name,
-                    extensibility: ::core::option::Option::None,
+                    extensibility: #extensibility,
                     bit_bound: #bit_bound as u16,
                 },
                 &[#((#names, Self::#literals as i64, #defaults)),*],

@@ -5,17 +5,22 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod bitmask;
+mod bitset;
+mod bounds;
 mod enumeration;
+mod inheritance;
 mod plain;
 mod structure;
 mod union;
 
 use proc_macro2::TokenStream;
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, GenericParam, LitInt, Type};
+use syn::{Data, DeriveInput, Error, GenericParam, Type};
 
 use attribute::TypeAttributes;
+use bounds::Bounds;
 
 /// Implements `Cdr` and `DdsType` for a structure or union, `Cdr` for an enumeration.
 ///
@@ -28,7 +33,10 @@ use attribute::TypeAttributes;
 /// | `autoid = "hash"` | member ids from hashes of names; default: counted from 0 |
 /// | `union`, `discriminator = i32` | a Rust enum is a union with this discriminator |
 /// | `key` | the discriminator of a union is its key |
-/// | `bit_bound = 16` | bits of an enumeration; default: 32 |
+/// | `nested` | no type of a topic, as others are told |
+/// | `bit_bound = 16` | bits of an enumeration; default: 32; of a bit mask; default: those of its integer |
+/// | `bitmask`, `flag(READY = 0)` | a structure of one unnamed integer is a bit mask with these flags |
+/// | `bitset` | a structure of members with `bits` is a bit set |
 /// | `plain` | its memory is what is sent, so that it can be lent, or it does not compile |
 /// | `crate = "path"` | where `cdr`, `malformed`, `types` of `plainsong_proto` are; default: in `plainsong` |
 ///
@@ -37,10 +45,24 @@ use attribute::TypeAttributes;
 ///
 /// On a member: `name = "type"`, by which peers know it, `key`, `id = 7`, `hashid = "name"`, `bound = 128`,
 /// `must_understand`, `optional` (told by `Option` anyway), and `default` or `default = expression` for the
-/// value when the member is not sent.
+/// value when the member is not sent. `base` on the first member says that the structure extends the one that
+/// is its type. `element(bound = 16)` and `key_element(bound = 16)` are about what is in a collection, and
+/// nest. `try_construct = "trim"` or `"use_default"` says what happens to a value that does not fit, for
+/// which otherwise the sample is dropped. `octet` and `external` tell others what IDL calls so.
 ///
-/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, `name`, `id`, `bound`. On a variant of an
-/// enumeration: `name`, and `default` for the literal that members take when they are not sent.
+/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, `name`, `id`, and the limits of members.
+/// On a variant of an enumeration: `name`, and `default` for the literal that members take when they are not
+/// sent. On a member of a bit set: `bits = 3`, `name`, and `position = 8` where bits are left out before it.
+///
+/// A bit mask gets a constant for each flag, and the operators of sets:
+///
+/// ```ignore
+/// #[derive(DdsType, Clone, Copy, PartialEq)]
+/// #[dds(bitmask, flag(READY = 0), flag(BROKEN = 7, doc = "It does not turn."))]
+/// pub struct Status(pub u8);
+///
+/// assert!((Status::READY | Status::BROKEN).contains(Status::READY));
+/// ```
 #[proc_macro_derive(DdsType, attributes(dds))]
 pub fn derive_dds_type(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -62,6 +84,8 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         plain::check(input, &attributes)?;
     }
     let implementation = match &input.data {
+        Data::Struct(data) if attributes.bitmask => bitmask::expand(input, data, &attributes)?,
+        Data::Struct(data) if attributes.bitset => bitset::expand(input, data, &attributes)?,
         Data::Struct(data) => structure::expand(input, data, &attributes)?,
         Data::Enum(data) if attributes.union => union::expand(input, data, &attributes)?,
         Data::Enum(data) => enumeration::expand(input, data, &attributes)?,
@@ -87,17 +111,11 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
 fn describe_member(
     name: &str,
     ty: &Type,
-    id: u32,
-    key: bool,
-    must_understand: bool,
-    bound: Option<&LitInt>,
+    id: &impl ToTokens,
+    (key, must_understand, external): (bool, bool, bool),
+    bounds: &Bounds,
 ) -> TokenStream {
-    let bounds = match bound {
-        None => quote!(const { &dds_types::Bounds::NONE }),
-        Some(bound) => {
-            quote!(const { &dds_types::Bounds::of(::core::option::Option::Some(#bound)) })
-        }
-    };
+    let (limits, try_construct) = (bounds.describe(), bounds.describe_try_construct());
     quote_spanned! {ty.span()=>
         dds_types::MemberDescription {
             name: #name,
@@ -105,9 +123,9 @@ fn describe_member(
             optional: <#ty as dds_cdr::Member>::OPTIONAL,
             key: #key,
             must_understand: #must_understand,
-            external: false,
-            try_construct: dds_types::TryConstruct::Discard,
-            bounds: #bounds,
+            external: #external,
+            try_construct: #try_construct,
+            bounds: const { &#limits },
             describe: <#ty as dds_cdr::Member>::describe_member,
         }
     }

@@ -5,26 +5,61 @@ use std::collections::HashMap;
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{DataStruct, DeriveInput, Error, Fields, LitInt, Type};
+use syn::{DataStruct, DeriveInput, Error, Fields, Type};
 
 use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, hash_id, mentions};
+use crate::bounds::{Bounds, TryConstruct};
 
 /// Structures of so many members, all of them numbers or the like, are encoded where they are written,
 /// without a call.
 const INLINED_MEMBERS_MAX: usize = 8;
 
 /// A member with everything known about it.
-struct Member<'a> {
-    ident: &'a Ident,
+pub(crate) struct Member<'a> {
+    pub(crate) ident: &'a Ident,
     name: String,
-    ty: &'a Type,
-    id: u32,
-    key: bool,
+    pub(crate) ty: &'a Type,
+    pub(crate) id: MemberId,
+    pub(crate) key: bool,
     must_understand: bool,
-    bound: Option<LitInt>,
+    external: bool,
+    bounds: Bounds,
     default: Option<DefaultValue>,
     /// Its type names the structure itself.
     recursive: bool,
+}
+
+/// The id of a member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum MemberId {
+    /// So many after the first one that is not of the base.
+    AfterBase(u32),
+    /// This.
+    Told(u32),
+}
+
+impl MemberId {
+    fn following(self) -> Self {
+        match self {
+            Self::AfterBase(id) => Self::AfterBase(id + 1),
+            Self::Told(id) => Self::Told(id + 1),
+        }
+    }
+
+    /// The constant that has it.
+    pub(crate) fn constant(id: u32) -> Ident {
+        quote::format_ident!("DDS_ID_{id}")
+    }
+}
+
+/// An expression, or a pattern.
+impl ToTokens for MemberId {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Self::AfterBase(id) => Self::constant(*id).to_tokens(tokens),
+            Self::Told(id) => id.to_tokens(tokens),
+        }
+    }
 }
 
 pub(crate) fn expand(
@@ -38,12 +73,19 @@ pub(crate) fn expand(
             "union, discriminator and key on the type are for enums",
         ));
     }
-    let members = members(input, data, attributes)?;
+    let (base, members) = members(input, data, attributes)?;
     let structure = Structure {
         members: &members,
+        base: base.as_ref(),
         extensibility: attributes.extensibility,
         hash_ids: attributes.hash_ids,
+        nested: attributes.nested,
     };
+    // Of the memory of a writer nothing is inherited.
+    let extendable = input.generics.params.is_empty().then(|| structure.extendable(input));
+    if structure.base.is_some() {
+        return structure.expand_extension(input, attributes, extendable);
+    }
     let constants = structure.constants(attributes.repr_c);
     let types = members.iter().map(|it| it.ty);
     let plain = attributes.repr_c.then(|| crate::plain::octets(types.clone(), attributes.plain)).flatten();
@@ -58,16 +100,16 @@ pub(crate) fn expand(
     let initial = structure.literal(|member| member.initial());
     let (ident, name) = (&input.ident, &attributes.name);
     let fields = structure.fields(name);
-    let extensibility = attributes.extensibility.tokens();
     let (parameters, arguments, _) = input.generics.split_for_impl();
     let (key_constants, keyed) =
         structure.key_constants(&quote!(impl #parameters DdsKeyed for #ident #arguments));
     let lives_on: Vec<_> = input.generics.lifetimes().map(|_| quote!(<'static>)).collect();
     let describe = structure.describe(name, &quote!(#ident #(#lives_on)*));
-    let lends = input.generics.lifetimes().map(|_| quote!(<'borrowed>));
+    let dds_type = dds_type(input, attributes, &key_constants);
     Ok(quote! {
         #keyed
         #pod
+        #extendable
         #[automatically_derived]
         impl #parameters dds_cdr::Cdr for #ident #arguments {
             #constants
@@ -94,6 +136,17 @@ pub(crate) fn expand(
             #fields
             #describe
         }
+        #dds_type
+    })
+}
+
+/// The structure as the type of a topic.
+fn dds_type(input: &DeriveInput, attributes: &TypeAttributes, key_constants: &TokenStream) -> TokenStream {
+    let (ident, name) = (&input.ident, &attributes.name);
+    let extensibility = attributes.extensibility.tokens();
+    let lives_on = input.generics.lifetimes().map(|_| quote!(<'static>));
+    let lends = input.generics.lifetimes().map(|_| quote!(<'borrowed>));
+    quote! {
         #[automatically_derived]
         impl dds_cdr::DdsType for #ident #(#lives_on)* {
             const TYPE_NAME: &'static str = #name;
@@ -101,7 +154,7 @@ pub(crate) fn expand(
             #key_constants
             type Borrowed<'borrowed> = #ident #(#lends)*;
         }
-    })
+    }
 }
 
 /// A statement that encodes a plain structure in one copy where that is possible, and the method that does so
@@ -134,11 +187,17 @@ fn inlining(members: &[Member<'_>]) -> TokenStream {
     }
 }
 
+/// The structure that another one extends: its first member.
+pub(crate) struct Base<'a> {
+    pub(crate) ident: &'a Ident,
+    pub(crate) ty: &'a Type,
+}
+
 fn members<'a>(
     input: &DeriveInput,
     data: &'a DataStruct,
     attributes: &TypeAttributes,
-) -> syn::Result<Vec<Member<'a>>> {
+) -> syn::Result<(Option<Base<'a>>, Vec<Member<'a>>)> {
     let fields = match &data.fields {
         Fields::Named(fields) => fields.named.iter().collect::<Vec<_>>(),
         Fields::Unit => Vec::new(),
@@ -149,23 +208,35 @@ fn members<'a>(
             ));
         }
     };
-    let mut members = Vec::new();
+    let (mut base, mut members) = (None, Vec::new());
     let mut taken = HashMap::new();
-    let mut next_id = 0;
-    for field in fields {
+    let mut next_id = MemberId::Told(0);
+    for (place, field) in fields.into_iter().enumerate() {
         let Some(ident) = &field.ident else { continue };
         let parsed = MemberAttributes::parse(&field.attrs, ident)?;
+        if let Some(span) = parsed.base {
+            if place > 0 || !input.generics.params.is_empty() {
+                let text = "the base is the first member, of a structure without lifetime";
+                return Err(Error::new(span, text));
+            }
+            base = Some(Base { ident, ty: &field.ty });
+            next_id = MemberId::AfterBase(0);
+            continue;
+        }
         let name = parsed.name_or(ident);
         check_member(field, &parsed)?;
-        let automatic = if attributes.hash_ids { hash_id(&name) } else { next_id };
-        let id = parsed.id.unwrap_or(automatic);
+        let automatic = if attributes.hash_ids { MemberId::Told(hash_id(&name)) } else { next_id };
+        let id = parsed.id.map_or(automatic, MemberId::Told);
         if let Some(other) = taken.insert(id, name.clone()) {
+            let id = match id {
+                MemberId::AfterBase(id) | MemberId::Told(id) => id,
+            };
             let text = format!(
                 "member id {id} is already that of `{other}`; give one of them another with #[dds(id = …)]"
             );
             return Err(Error::new_spanned(ident, text));
         }
-        next_id = id + 1;
+        next_id = id.following();
         members.push(Member {
             ident,
             name,
@@ -174,12 +245,13 @@ fn members<'a>(
             key: parsed.key.is_some(),
             // A key member must always be understood (XTypes 1.3 §7.2.2.4.4.4.8).
             must_understand: parsed.must_understand || parsed.key.is_some(),
-            bound: parsed.bound,
+            external: parsed.external,
+            bounds: parsed.bounds,
             default: parsed.default,
             recursive: mentions(field.ty.to_token_stream(), &input.ident),
         });
     }
-    Ok(members)
+    Ok((base, members))
 }
 
 fn check_member(field: &syn::Field, parsed: &MemberAttributes) -> syn::Result<()> {
@@ -199,6 +271,9 @@ fn check_member(field: &syn::Field, parsed: &MemberAttributes) -> syn::Result<()
     if !parsed.cases.is_empty() {
         return Err(Error::new_spanned(field, "`case` is for variants of unions"));
     }
+    if let Some(literal) = parsed.bits.as_ref().or(parsed.position.as_ref()) {
+        return Err(Error::new_spanned(literal, "bits and position are for bit sets: #[dds(bitset)]"));
+    }
     Ok(())
 }
 
@@ -216,47 +291,41 @@ impl Member<'_> {
         quote_spanned!(self.ty.span()=> <#ty as dds_cdr::Member>::#constant)
     }
 
-    fn extent(&self) -> TokenStream {
-        let ty = self.ty;
-        match &self.bound {
-            _ if self.recursive => quote!(dds_cdr::Extent::UNBOUNDED),
-            Some(bound) => quote_spanned!(bound.span()=> <#ty as dds_cdr::Bounded<#bound>>::EXTENT),
-            None => self.constant("EXTENT"),
+    pub(crate) fn extent(&self) -> TokenStream {
+        if self.recursive {
+            return quote!(dds_cdr::Extent::UNBOUNDED);
         }
+        self.bounds.extent(&self.ty.to_token_stream())
     }
 
     /// A statement that appends the member by `method`.
-    fn encode(&self, method: &TokenStream) -> TokenStream {
-        let Self { ident, name, ty, id, must_understand, .. } = self;
-        let check = self.bound.as_ref().map(|bound| {
-            quote_spanned! {bound.span()=>
-                encoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&self.#ident), #bound, #name)?;
-            }
-        });
+    pub(crate) fn encode(&self, method: &TokenStream) -> TokenStream {
+        let Self { ident, name, id, must_understand, .. } = self;
+        let check = self.bounds.check_to_encode(&quote_spanned!(self.ty.span()=> &self.#ident), name);
         quote_spanned! {self.ty.span()=>
             #check
             dds_cdr::Member::#method(&self.#ident, encoder, #id, #must_understand)?;
         }
     }
 
-    /// An expression: `value` after the check of its bound.
-    fn checked(&self, value: &TokenStream) -> TokenStream {
+    /// An expression: `read`, made to fit its bounds.
+    fn checked(&self, read: &TokenStream, skip: &TokenStream) -> TokenStream {
+        self.bounds.read(self.ty, read, skip, &self.initial())
+    }
+
+    /// An expression: the member read from a mutable structure.
+    pub(crate) fn decode_mutable(&self) -> TokenStream {
         let ty = self.ty;
-        match &self.bound {
-            None => value.clone(),
-            Some(bound) => quote_spanned! {bound.span()=> {
-                let value = #value;
-                decoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&value), #bound)?;
-                value
-            }},
-        }
+        // What is left of it is skipped with its header.
+        let read = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_mutable(decoder)?);
+        self.checked(&read, &TokenStream::new())
     }
 
     /// An expression: the member read from a final or appendable structure.
-    fn decode(&self, extensibility: Extensibility) -> TokenStream {
+    pub(crate) fn decode(&self, extensibility: Extensibility) -> TokenStream {
         let Self { ty, id, .. } = self;
-        let value =
-            self.checked(&quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_member(decoder, #id)?));
+        let read = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_member(decoder, #id)?);
+        let value = self.checked(&read, &self.skip(Extensibility::Final));
         if extensibility == Extensibility::Final {
             return value;
         }
@@ -268,11 +337,11 @@ impl Member<'_> {
     /// A statement that reads the member of a final or appendable structure over the one that is there.
     fn decode_over(&self, extensibility: Extensibility) -> TokenStream {
         let Self { ident, ty, id, .. } = self;
-        let check = self.bound.as_ref().map(|bound| {
-            quote_spanned! {bound.span()=>
-                decoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&self.#ident), #bound)?;
-            }
-        });
+        if self.bounds.try_construct == TryConstruct::UseDefault {
+            let value = self.decode(extensibility);
+            return quote!(self.#ident = #value;);
+        }
+        let check = self.bounds.check_decoded(&quote!((&mut self.#ident)), true);
         let read = quote_spanned! {ty.span()=>
             dds_cdr::Member::decode_member_over(&mut self.#ident, decoder, #id)?;
             #check
@@ -287,14 +356,14 @@ impl Member<'_> {
     }
 
     /// An expression: initial, after the member of a final or appendable structure was skipped.
-    fn decode_unwanted(&self, extensibility: Extensibility) -> TokenStream {
+    pub(crate) fn decode_unwanted(&self, extensibility: Extensibility) -> TokenStream {
         let skip = self.skip(extensibility);
         let initial = self.initial();
         quote!({ #skip #initial })
     }
 
     /// A statement that reads past the member of a final or appendable structure.
-    fn skip(&self, extensibility: Extensibility) -> TokenStream {
+    pub(crate) fn skip(&self, extensibility: Extensibility) -> TokenStream {
         let Self { ty, id, .. } = self;
         let skip = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::skip_member(decoder, #id)?;);
         if extensibility == Extensibility::Final {
@@ -313,7 +382,7 @@ impl Member<'_> {
         }
     }
 
-    fn initial(&self) -> TokenStream {
+    pub(crate) fn initial(&self) -> TokenStream {
         let ty = self.ty;
         match &self.default {
             None => quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::initial_member()),
@@ -325,19 +394,28 @@ impl Member<'_> {
     }
 }
 
-struct Structure<'a> {
-    members: &'a [Member<'a>],
-    extensibility: Extensibility,
+pub(crate) struct Structure<'a> {
+    /// Its own.
+    pub(crate) members: &'a [Member<'a>],
+    pub(crate) base: Option<&'a Base<'a>>,
+    pub(crate) extensibility: Extensibility,
     hash_ids: bool,
+    nested: bool,
 }
 
 impl Structure<'_> {
     /// The method that tells the type to other participants.
-    fn describe(&self, name: &str, rust_type: &TokenStream) -> TokenStream {
-        let (extensibility, hash_ids) = (self.extensibility.tokens(), self.hash_ids);
+    pub(crate) fn describe(&self, name: &str, rust_type: &TokenStream) -> TokenStream {
+        let (extensibility, hash_ids, nested) = (self.extensibility.tokens(), self.hash_ids, self.nested);
+        let base = match self.base {
+            None => quote!(::core::option::Option::None),
+            Some(Base { ty, .. }) => {
+                quote_spanned!(ty.span()=> ::core::option::Option::Some(<#ty as dds_cdr::Cdr>::describe))
+            }
+        };
         let members = self.members.iter().map(|member| {
-            let Member { name, ty, id, key, must_understand, bound, .. } = member;
-            crate::describe_member(name, ty, *id, *key, *must_understand, bound.as_ref())
+            let Member { name, ty, id, key, must_understand, external, bounds, .. } = member;
+            crate::describe_member(name, ty, id, (*key, *must_understand, *external), bounds)
         });
         quote! {
             fn describe(types: &mut dds_types::TypeBuilder) -> ::core::option::Option<dds_types::TypeIdentifiers> {
@@ -347,22 +425,27 @@ impl Structure<'_> {
                         name: #name,
                         extensibility: #extensibility,
                         hash_ids: #hash_ids,
-                        nested: false,
+                        nested: #nested,
                     },
-                    ::core::option::Option::None,
+                    #base,
                     &[#(#members),*],
                 )
             }
         }
     }
 
-    /// The methods that give content filters access to the members.
-    fn fields(&self, type_name: &str) -> TokenStream {
-        let members = self.members.iter().map(|Member { name, ty, key, .. }| {
+    /// Expressions: the members as content filters find them.
+    pub(crate) fn field_members(&self) -> impl Iterator<Item = TokenStream> {
+        self.members.iter().map(|Member { name, ty, key, .. }| {
             quote_spanned! {ty.span()=>
                 dds_cdr::FieldMember { name: #name, fields: <#ty as dds_cdr::Member>::member_fields, key: #key }
             }
-        });
+        })
+    }
+
+    /// The methods that give content filters access to the members.
+    fn fields(&self, type_name: &str) -> TokenStream {
+        let members = self.field_members();
         let places = self.members.iter().zip(0_u16..).map(|(Member { ident, ty, .. }, place)| {
             quote_spanned! {ty.span()=>
                 #place => dds_cdr::Member::set_member_field(&mut self.#ident, path, value),
@@ -411,7 +494,7 @@ impl Structure<'_> {
         holder
     }
 
-    fn keyed(&self) -> bool {
+    pub(crate) fn keyed(&self) -> bool {
         self.members.iter().any(|member| member.key)
     }
 
@@ -605,9 +688,8 @@ impl Structure<'_> {
             keyed.then(|| quote!(let wanted = decoder.form() != dds_cdr::decode::Form::KeyOfSample;));
         let types = self.members.iter().map(|member| member.ty);
         let arms = self.members.iter().zip(&locals).map(|(member, local)| {
-            let Member { id, ty, .. } = member;
-            let read = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_mutable(decoder)?);
-            let value = member.checked(&read);
+            let id = member.id;
+            let value = member.decode_mutable();
             if keyed && !member.key {
                 quote!(#id => if wanted { #local = ::core::option::Option::Some(#value) },)
             } else {
@@ -655,12 +737,14 @@ impl Structure<'_> {
         }
     }
 
-    fn literal(&self, value: impl Fn(&Member<'_>) -> TokenStream) -> TokenStream {
+    pub(crate) fn literal(&self, value: impl Fn(&Member<'_>) -> TokenStream) -> TokenStream {
         let fields = self.members.iter().map(|member| {
             let ident = member.ident;
             let value = value(member);
             quote!(#ident: #value)
         });
-        quote!(Self { #(#fields),* })
+        // The variable that has it.
+        let base = self.base.map(|Base { ident, .. }| quote!(#ident: base,));
+        quote!(Self { #base #(#fields),* })
     }
 }

@@ -47,7 +47,7 @@ fn errors_point_at_the_type_attribute() {
     assert_error("#[dds(final, mutable)] struct A;", "mutable", "one extensibility");
     assert_error("#[dds(autoid = \"name\")] struct A;", "\"name\"", "\"sequential\" or \"hash\"");
     assert_error("#[dds(bit_bound = 33)] enum A { B }", "33", "1 to 32");
-    assert_error("#[dds(nested)] struct A;", "nested", "known are name");
+    assert_error("#[dds(nest)] struct A;", "nest", "known are name");
     assert_error("#[dds(key)] struct A;", "A", "are for enums");
     assert_error("#[dds(plain)] struct A { x: u8 }", "A", "the memory of #[repr(C)]");
     assert_error("#[repr(C, packed)] #[dds(plain)] struct A { x: u8 }", "A", "without packed");
@@ -61,4 +61,25 @@ fn errors_point_at_the_type_attribute() {
     assert_error("struct A<'a, 'b> { x: OctetSeq<'a>, y: OctetSeq<'b> }", "<'a, 'b>", "one lifetime");
     assert_error("enum A<'a> { B(OctetSeq<'a>) }", "<'a>", "of a structure");
     assert_error("union A { x: u8 }", "A", "enum with #[dds(union");
+}
+
+#[test]
+fn errors_about_bases_masks_and_sets_say_what_to_do() {
+    assert_error("struct A { x: u8, #[dds(base)] y: B }", "base", "the first member");
+    assert_error("#[repr(C)] #[dds(plain)] struct A { #[dds(base)] y: B }", "A", "extends no other");
+    assert_error("#[dds(bitmask)] struct A { x: u8 }", "A", "one unnamed integer");
+    assert_error("#[dds(bitmask)] struct A(i8);", "i8", "one unnamed integer");
+    assert_error("#[dds(bitmask, bit_bound = 8)] struct A(u16);", "u16", "in a smaller integer");
+    assert_error("#[dds(bitmask, bit_bound = 9)] struct A(u8);", "9", "1 to 8");
+    assert_error("#[dds(bitmask, flag(X = 8))] struct A(u8);", "X", "positions are 0 to 7");
+    assert_error("#[dds(bitmask, flag(X = 1), flag(Y = 1))] struct A(u8);", "Y", "is `X` already");
+    assert_error("#[dds(bitmask, flag(X = 1, text = \"\"))] struct A(u8);", "text", "a name and a doc");
+    assert_error("#[dds(bitset)] struct A { x: u8 }", "x", "#[dds(bits = 3)]");
+    assert_error("#[dds(bitset)] struct A { #[dds(bits = 65)] x: u8 }", "x", "64 together");
+    assert_error("#[dds(bitset)] struct A(u8);", "A", "named members");
+    let taken = "#[dds(bitset)] struct A { #[dds(bits = 3)] x: u8, #[dds(bits = 1, position = 2)] y: u8 }";
+    assert_error(taken, "y", "the next one is 3");
+    assert_error("struct A { #[dds(bits = 3)] x: u8 }", "3", "for bit sets");
+    assert_error("struct A { #[dds(element(key))] x: Vec<u8> }", "key", "attribute of an element");
+    assert_error("struct A { #[dds(try_construct = \"cut\")] x: u8 }", "\"cut\"", "\"trim\"");
 }

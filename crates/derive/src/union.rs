@@ -8,6 +8,7 @@ use syn::spanned::Spanned;
 use syn::{DataEnum, DeriveInput, Error, Expr, ExprLit, ExprUnary, Fields, Lit, LitInt, Type, UnOp, Variant};
 
 use crate::attribute::{Extensibility, MemberAttributes, TypeAttributes, mentions};
+use crate::bounds::Bounds;
 
 /// A variant: the member a discriminator value selects, or none.
 struct Case<'a> {
@@ -15,7 +16,8 @@ struct Case<'a> {
     name: String,
     ty: Option<&'a Type>,
     id: u32,
-    bound: Option<LitInt>,
+    external: bool,
+    bounds: Bounds,
     /// Its type names the union itself.
     recursive: bool,
     labels: Vec<Expr>,
@@ -40,6 +42,7 @@ pub(crate) fn expand(
         discriminator,
         discriminator_key: attributes.discriminator_key,
         extensibility: attributes.extensibility,
+        nested: attributes.nested,
     };
     let constants = union.constants();
     let encode = union.encode();
@@ -92,11 +95,8 @@ fn cases<'a>(input: &DeriveInput, data: &'a DataEnum) -> syn::Result<Vec<Case<'a
     let mut cases = Vec::<Case<'_>>::new();
     for (variant, automatic) in data.variants.iter().zip(1..) {
         let case = case(&input.ident, variant, automatic, &unused)?;
-        if cases.iter().any(|other| other.id == case.id) || case.id == 0 {
-            return Err(Error::new_spanned(
-                variant,
-                "member ids of a union are unique, and 0 is the discriminator's",
-            ));
+        if cases.iter().any(|other| other.id == case.id) {
+            return Err(Error::new_spanned(variant, "another variant has this member id"));
         }
         if case.default && cases.iter().any(|other| other.default) {
             return Err(Error::new_spanned(variant, "a union has at most one default variant"));
@@ -143,7 +143,8 @@ fn case<'a>(union: &Ident, variant: &'a Variant, automatic: u32, unused: &Expr) 
         name: parsed.name_or(&variant.ident),
         ty,
         id: parsed.id.unwrap_or(automatic),
-        bound: parsed.bound,
+        external: parsed.external,
+        bounds: parsed.bounds,
         recursive: ty.is_some_and(|ty| mentions(ty.to_token_stream(), union)),
         labels: parsed.cases,
         default,
@@ -193,31 +194,19 @@ fn number(label: &Expr) -> Option<u64> {
 }
 
 impl Case<'_> {
-    fn constant(&self, name: &str) -> Option<TokenStream> {
-        self.ty.map(|ty| {
-            let constant = Ident::new(name, ty.span());
-            quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::#constant)
+    fn extent(&self) -> Option<TokenStream> {
+        let ty = self.ty?;
+        Some(if self.recursive {
+            quote!(dds_cdr::Extent::UNBOUNDED)
+        } else {
+            self.bounds.extent(&ty.to_token_stream())
         })
     }
 
-    fn extent(&self) -> Option<TokenStream> {
-        let ty = self.ty?;
-        match &self.bound {
-            _ if self.recursive => Some(quote!(dds_cdr::Extent::UNBOUNDED)),
-            Some(bound) => Some(quote_spanned!(bound.span()=> <#ty as dds_cdr::Bounded<#bound>>::EXTENT)),
-            None => self.constant("EXTENT"),
-        }
-    }
-
-    fn checked(&self, value: &TokenStream) -> TokenStream {
-        match (&self.bound, self.ty) {
-            (Some(bound), Some(ty)) => quote_spanned! {bound.span()=> {
-                let value = #value;
-                decoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(&value), #bound)?;
-                value
-            }},
-            _ => value.clone(),
-        }
+    /// An expression: `read`, made to fit its bounds.
+    fn checked(&self, ty: &Type, read: &TokenStream, skip: &TokenStream) -> TokenStream {
+        let initial = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::initial_member());
+        self.bounds.read(ty, read, skip, &initial)
     }
 
     /// The variant with the value `value` makes of its type.
@@ -242,6 +231,7 @@ struct Union<'a> {
     discriminator: &'a Type,
     discriminator_key: bool,
     extensibility: Extensibility,
+    nested: bool,
 }
 
 impl Union<'_> {
@@ -277,20 +267,17 @@ impl Union<'_> {
         let end = self.mutable().then(|| quote!(encoder.end_member_list()?;));
         let key_only = self.discriminator_key.then(|| quote!(if !encoder.key_only()));
         let arms = self.cases.iter().map(|case| {
-            let Case { name, id, written, bound, .. } = case;
+            let Case { name, id, written, bounds, .. } = case;
             let pattern = case.build(|_| quote!(value));
-            let member =
-                case.ty.map(|ty| {
-                    let check = bound.as_ref().map(|bound| quote_spanned! {bound.span()=>
-                    encoder.check_bound(<#ty as dds_cdr::Bounded<#bound>>::length(value), #bound, #name)?;
-                });
-                    quote_spanned! {ty.span()=>
-                        #key_only {
-                            #check
-                            dds_cdr::Member::#method(value, encoder, #id, false)?;
-                        }
+            let member = case.ty.map(|ty| {
+                let check = bounds.check_to_encode(&quote!(value), name);
+                quote_spanned! {ty.span()=>
+                    #key_only {
+                        #check
+                        dds_cdr::Member::#method(value, encoder, #id, false)?;
                     }
-                });
+                }
+            });
             let unread = (case.ty.is_some() && member.is_none()).then(|| quote!(let _ = value;));
             quote! {
                 #pattern => {
@@ -378,8 +365,8 @@ impl Union<'_> {
         let id = case.id;
         let read = if self.mutable() {
             case.build(|ty| {
-                let value = case
-                    .checked(&quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_mutable(decoder)?));
+                let read = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_mutable(decoder)?);
+                let value = case.checked(ty, &read, &TokenStream::new());
                 quote! {
                     loop {
                         match decoder.next_member()? {
@@ -401,9 +388,8 @@ impl Union<'_> {
             })
         } else {
             case.build(|ty| {
-                case.checked(
-                    &quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_member(decoder, #id)?),
-                )
+                let read = quote_spanned!(ty.span()=> <#ty as dds_cdr::Member>::decode_member(decoder, #id)?);
+                case.checked(ty, &read, &skip_member(case).unwrap_or_default())
             })
         };
         if !self.discriminator_key || case.ty.is_none() {
@@ -422,15 +408,18 @@ impl Union<'_> {
 
     /// The method that tells the type to other participants. A variant without value has no member.
     fn describe(&self, name: &str) -> TokenStream {
-        let Self { discriminator, discriminator_key, .. } = self;
+        let Self { discriminator, discriminator_key, nested, .. } = self;
         let extensibility = self.extensibility.tokens();
         let cases = self.cases.iter().filter_map(|case| {
-            let Case { name, ty, id, bound, labels, default, .. } = case;
-            let member = crate::describe_member(name, (*ty)?, *id, false, false, bound.as_ref());
+            let Case { name, ty, id, external, bounds, labels, default, .. } = case;
+            let member = crate::describe_member(name, (*ty)?, id, (false, false, *external), bounds);
             Some(quote! {
                 dds_types::CaseDescription {
                     member: #member,
-                    labels: const { &[#((#labels) as i64),*] },
+                    labels: &[#({
+                        let label: #discriminator = #labels;
+                        dds_cdr::Discriminator::label(&label)
+                    }),*],
                     default: #default,
                 }
             })
@@ -443,7 +432,7 @@ impl Union<'_> {
                         name: #name,
                         extensibility: #extensibility,
                         hash_ids: false,
-                        nested: false,
+                        nested: #nested,
                     },
                     &dds_types::MemberDescription {
                         key: #discriminator_key,

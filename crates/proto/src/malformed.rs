@@ -69,6 +69,15 @@ pub enum Malformed {
     InvalidOffset,
 }
 
+impl Malformed {
+    /// Whether the octets may be those of a value that the type here cannot hold: a longer string or
+    /// collection, another literal, a union with more members.
+    #[must_use]
+    pub const fn is_unfit(self) -> bool {
+        matches!(self, Self::LengthOutOfRange | Self::InvalidEnum | Self::InvalidDiscriminator)
+    }
+}
+
 /// A text is not what it was to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a {0}")]

@@ -1,6 +1,4 @@
-//! Sequences, arrays, maps, boxes, and optional members (XTypes 1.3 §7.4.3.5.3 rules 8 to 20).
-
-use std::collections::BTreeMap;
+//! Sequences, arrays, boxes, and optional members (XTypes 1.3 §7.4.3.5.3 rules 8 to 20).
 
 use super::decode::{Decoder, OpenObject};
 use super::encode::{EncodeError, Encoder};
@@ -63,6 +61,10 @@ impl<T: Cdr, const BOUND: usize> Bounded<BOUND> for Vec<T> {
 
     fn length(&self) -> usize {
         self.len()
+    }
+
+    fn truncate(&mut self) {
+        self.truncate(BOUND);
     }
 }
 
@@ -140,70 +142,6 @@ pub(super) fn array_of<T: Cdr, const N: usize>(
         T::initial()
     });
     failure.map_or(Ok(array), Err)
-}
-
-impl<K: Cdr + Ord, V: Cdr> Cdr for BTreeMap<K, V> {
-    const BYTES_MIN: usize = 4;
-    const EXTENT: Extent = Extent::UNBOUNDED;
-
-    fn encode(&self, encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
-        let object = encoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
-        encoder.put_length(self.len())?;
-        for (key, value) in self {
-            key.encode(encoder)?;
-            value.encode(encoder)?;
-        }
-        encoder.end_collection(object)
-    }
-
-    fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let object = decoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
-        let count = decoder.take_count(K::BYTES_MIN + V::BYTES_MIN)?;
-        // A tree's nodes may be half empty.
-        decoder
-            .book_memory(count, (size_of::<K>() + size_of::<V>() + size_of::<usize>()).saturating_mul(2))?;
-        let map = apart_if_large::<(K, V), _>(|| {
-            let mut map = Self::new();
-            for _ in 0..count {
-                let key = K::decode(decoder)?;
-                map.insert(key, V::decode(decoder)?);
-            }
-            Ok(map)
-        })?;
-        decoder.end_collection(object);
-        Ok(map)
-    }
-
-    fn skip(decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
-        let object = decoder.begin_collection(is_primitive::<K>() && is_primitive::<V>())?;
-        if !decoder.jump(&object) {
-            for _ in 0..decoder.take_count(K::BYTES_MIN + V::BYTES_MIN)? {
-                K::skip(decoder)?;
-                V::skip(decoder)?;
-            }
-        }
-        decoder.end_collection(object);
-        Ok(())
-    }
-
-    fn initial() -> Self {
-        Self::new()
-    }
-
-    fn describe(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
-        types.boxes::<(K, V)>();
-        let (key, element) = (K::describe(types), V::describe(types));
-        Some(element?.map(key?))
-    }
-}
-
-impl<K: Cdr + Ord, V: Cdr, const BOUND: usize> Bounded<BOUND> for BTreeMap<K, V> {
-    const EXTENT: Extent =
-        counted_extent(K::EXTENT.then(V::EXTENT), is_primitive::<K>() && is_primitive::<V>(), BOUND);
-
-    fn length(&self) -> usize {
-        self.len()
-    }
 }
 
 impl<T: Cdr> Cdr for Box<T> {
@@ -419,12 +357,30 @@ impl<T: Bounded<BOUND>, const BOUND: usize> Bounded<BOUND> for Option<T> {
     fn length(&self) -> usize {
         self.as_ref().map_or(0, T::length)
     }
+
+    fn truncate(&mut self) {
+        if let Some(value) = self {
+            value.truncate();
+        }
+    }
+}
+
+impl<T: Bounded<BOUND>, const BOUND: usize> Bounded<BOUND> for Box<T> {
+    const EXTENT: Extent = Extent::UNBOUNDED;
+
+    fn length(&self) -> usize {
+        (**self).length()
+    }
+
+    fn truncate(&mut self) {
+        (**self).truncate();
+    }
 }
 
 /// A function takes the stack for all its values when it is called: who decides whether there is room for a
 /// large one must not have it already. So large ones are in a function of their own.
 #[inline(always)]
-fn apart_if_large<T, R>(decode: impl FnOnce() -> R) -> R {
+pub(super) fn apart_if_large<T, R>(decode: impl FnOnce() -> R) -> R {
     #[inline(never)]
     fn apart<R>(decode: impl FnOnce() -> R) -> R {
         decode()
@@ -447,11 +403,11 @@ fn begin_array<T: Cdr>(count: usize, decoder: &mut Decoder<'_>) -> Result<OpenOb
     }
 }
 
-const fn is_primitive<T: Cdr>() -> bool {
+pub(super) const fn is_primitive<T: Cdr>() -> bool {
     matches!(T::ELEMENT, ElementKind::Primitive)
 }
 
-const fn counted_extent(element: Extent, primitive: bool, bound: usize) -> Extent {
+pub(super) const fn counted_extent(element: Extent, primitive: bool, bound: usize) -> Extent {
     let counted = Extent::primitive(4).then(element.times(bound));
     if primitive { counted } else { Extent::primitive(4).then(counted) }
 }

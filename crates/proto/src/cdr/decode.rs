@@ -47,6 +47,15 @@ pub struct OpenObject {
     pub(super) ends: Option<(usize, usize)>,
 }
 
+/// A place to go back to: see [`Decoder::mark`].
+#[derive(Clone, Copy, Debug)]
+pub struct DecoderMark {
+    position: usize,
+    end: usize,
+    origin: usize,
+    depth: usize,
+}
+
 impl<'a> Decoder<'a> {
     /// A decoder of `octets`, which start at alignment offset 0: a payload behind its encapsulation header.
     pub fn new(octets: &'a [u8], version: XcdrVersion, endianness: Endianness) -> Self {
@@ -78,6 +87,18 @@ impl<'a> Decoder<'a> {
     /// `part`, which was taken from this decoder, where values may keep it.
     pub(super) fn share(&self, part: &[u8]) -> Option<Part> {
         self.source?.part(part)
+    }
+
+    /// Where the decoder is, to be given to [`Self::reset`] when what follows does not fit.
+    #[must_use]
+    pub fn mark(&self) -> DecoderMark {
+        DecoderMark { position: self.position, end: self.end, origin: self.origin, depth: self.depth }
+    }
+
+    /// Goes back to where the decoder was. What was booked of memory stays so.
+    pub fn reset(&mut self, mark: DecoderMark) {
+        let DecoderMark { position, end, origin, depth } = mark;
+        (self.position, self.end, self.origin, self.depth) = (position, end, origin, depth);
     }
 
     /// The encoding version.

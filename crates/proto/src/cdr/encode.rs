@@ -34,6 +34,14 @@ pub enum EncodeError {
     /// A `char` beyond U+00FF, while the DDS type char holds one octet.
     #[error("character U+{0:04X} does not fit the one octet of a DDS char; use a string")]
     CharOutOfRange(u32),
+    /// A value has more bits than its field of a bit set.
+    #[error("member `{member}` does not fit its {bits} bits; give it a smaller value or more bits")]
+    BitsOutOfRange {
+        /// Name of the member.
+        member: &'static str,
+        /// Its bits.
+        bits: u32,
+    },
     /// Nested deeper than readers accept.
     #[error("nested more than {limit} levels deep, which readers refuse; flatten the value")]
     TooDeep {

@@ -27,6 +27,15 @@ pub struct FieldMember {
     pub key: bool,
 }
 
+impl FieldMember {
+    /// No member.
+    pub const NONE: Self = Self { name: "", fields: opaque, key: false };
+}
+
+const fn opaque() -> Fields {
+    Fields::Opaque
+}
+
 /// What a type offers to those who look for members by name: one known to the compiler ([`Fields`]), or one
 /// that is described at run time.
 pub trait NamedFields<'a>: Copy {

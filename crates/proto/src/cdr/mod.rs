@@ -7,22 +7,30 @@
 
 #![deny(clippy::indexing_slicing)]
 
+mod bits;
 mod collection;
 pub mod decode;
+mod elements;
 pub mod encode;
 mod extent;
 pub mod field;
+mod float128;
 mod key;
+mod map;
 mod mutable;
 mod octet_seq;
 mod plain;
 mod pod;
+pub mod structure;
 pub(crate) mod text;
 
+pub use bits::{BitField, Discriminator};
 pub use decode::Decoder;
+pub use elements::{Elements, Keys, Shape, collection_extent};
 pub use encode::{EncodeError, Encoder};
 pub use extent::Extent;
 pub use field::{FieldKind, FieldMember, FieldPath, FieldSource, FieldValue, Fields, NamedFields};
+pub use float128::Float128;
 pub(crate) use key::key_hash_in_place;
 pub use key::{
     KeyHash, KeyPlace, append_encoded_key, key_from_payload, key_hash, key_hash_and_key_as,
@@ -33,6 +41,7 @@ pub use mutable::{MemberHeader, OpenMember};
 pub use octet_seq::OctetSeq;
 pub use plain::{Plain, PlainLayout};
 pub use pod::Pod;
+pub use structure::{MemberOutline, Structure};
 pub use text::{WChar, WString};
 
 use crate::malformed::Malformed;
@@ -421,6 +430,9 @@ pub trait Bounded<const BOUND: usize> {
 
     /// What the bound limits: octets of a string, 16-bit units of a wide string, elements of a collection.
     fn length(&self) -> usize;
+
+    /// Cuts off what is beyond the bound; of a string, a character that would be cut, too.
+    fn truncate(&mut self);
 }
 
 /// A type a topic may have.

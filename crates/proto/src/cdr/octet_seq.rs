@@ -189,6 +189,12 @@ impl<const BOUND: usize> Bounded<BOUND> for OctetSeq<'_> {
     fn length(&self) -> usize {
         self.len()
     }
+
+    fn truncate(&mut self) {
+        if let Some(kept) = self.as_slice().get(..BOUND) {
+            *self = Self::copied(kept);
+        }
+    }
 }
 
 impl Default for OctetSeq<'_> {

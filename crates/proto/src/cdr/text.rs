@@ -80,6 +80,10 @@ impl<const BOUND: usize> Bounded<BOUND> for String {
     fn length(&self) -> usize {
         self.len()
     }
+
+    fn truncate(&mut self) {
+        self.truncate(self.floor_char_boundary(BOUND));
+    }
 }
 
 /// The DDS type wstring: UTF-16 on the wire, counted in octets, without NUL and byte order mark.
@@ -128,6 +132,16 @@ impl<const BOUND: usize> Bounded<BOUND> for WString {
 
     fn length(&self) -> usize {
         self.0.encode_utf16().count()
+    }
+
+    fn truncate(&mut self) {
+        let mut units = 0;
+        let fits = |letter: &char| {
+            units += letter.len_utf16();
+            units <= BOUND
+        };
+        let length = self.0.chars().take_while(fits).map(char::len_utf8).sum();
+        self.0.truncate(length);
     }
 }
 

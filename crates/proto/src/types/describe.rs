@@ -144,6 +144,8 @@ pub struct Bounds {
     pub bound: Option<usize>,
     /// What happens to elements that do not fit.
     pub try_construct: TryConstruct,
+    /// The numbers of 8 bits in it are octets: the type that IDL calls so is not its `uint8`.
+    pub octet: bool,
     /// Of the keys of a map.
     pub key: Option<&'static Self>,
     /// Of the elements, or the values of a map.
@@ -157,36 +159,41 @@ impl Bounds {
     /// A bound, and none of its elements.
     #[must_use]
     pub const fn of(bound: Option<usize>) -> Self {
-        Self { bound, try_construct: TryConstruct::Discard, key: None, element: None }
+        Self { bound, try_construct: TryConstruct::Discard, octet: false, key: None, element: None }
     }
 
     fn apply(&self, identifier: &mut TypeIdentifier) {
         let given = self.bound.map(saturated);
         match identifier {
+            TypeIdentifier::Primitive(number) if self.octet && *number == Primitive::Uint8 => {
+                *number = Primitive::Byte;
+            }
             TypeIdentifier::String { bound, .. } => *bound = given.unwrap_or(*bound),
             TypeIdentifier::Sequence { bound, element_flags, element } => {
                 *bound = given.unwrap_or(*bound);
-                Self::apply_to_element(self.element, element_flags, element);
+                self.apply_to_element(self.element, element_flags, element);
             }
             TypeIdentifier::Map { bound, key_flags, key, element_flags, element } => {
                 *bound = given.unwrap_or(*bound);
-                Self::apply_to_element(self.key, key_flags, key);
-                Self::apply_to_element(self.element, element_flags, element);
+                self.apply_to_element(self.key, key_flags, key);
+                self.apply_to_element(self.element, element_flags, element);
             }
             TypeIdentifier::Array { bounds, element_flags, element } => {
                 // The dimensions are one array; in Rust each is one of its own.
                 let dimensions = std::iter::successors(Some(self), |outer| outer.element);
                 let innermost = dimensions.take(bounds.len()).last();
-                Self::apply_to_element(innermost.and_then(|it| it.element), element_flags, element);
+                self.apply_to_element(innermost.and_then(|it| it.element), element_flags, element);
             }
             _ => {}
         }
     }
 
-    fn apply_to_element(bounds: Option<&Self>, flags: &mut u16, element: &mut TypeIdentifier) {
-        let Some(bounds) = bounds else { return };
-        *flags = *flags & !member_flag::TRIM | bounds.try_construct.flags();
-        bounds.apply(element);
+    fn apply_to_element(&self, inner: Option<&Self>, flags: &mut u16, element: &mut TypeIdentifier) {
+        if let Some(inner) = inner {
+            *flags = *flags & !member_flag::TRIM | inner.try_construct.flags();
+        }
+        let inner = inner.copied().unwrap_or(Self::NONE);
+        Self { octet: self.octet || inner.octet, ..inner }.apply(element);
     }
 }
 
@@ -258,16 +265,16 @@ pub struct FieldDescription {
 
 /// A case of a union, as `#[derive(DdsType)]` tells it.
 #[derive(Clone, Copy)]
-pub struct CaseDescription {
+pub struct CaseDescription<'a> {
     /// The member it selects.
     pub member: MemberDescription,
     /// The values of the discriminator that select it.
-    pub labels: &'static [i64],
+    pub labels: &'a [i64],
     /// Every other value selects it.
     pub default: bool,
 }
 
-impl CaseDescription {
+impl CaseDescription<'_> {
     fn in_union(&self, ty: &TypeIdentifiers, labels: &[i32], complete: bool) -> UnionMember {
         UnionMember {
             id: self.member.id,
@@ -332,7 +339,7 @@ impl TypeBuilder {
         &mut self,
         about: &AggregateDescription,
         discriminator: &MemberDescription,
-        cases: &[CaseDescription],
+        cases: &[CaseDescription<'_>],
     ) -> Option<TypeIdentifiers> {
         self.once(about.rust_type, |types| {
             let discriminator_type = types.member(discriminator);
@@ -520,7 +527,8 @@ impl TypeDescription {
     }
 
     /// The TypeObject of a type that this one consists of, if its hash is right.
-    pub(crate) fn object(&self, hash: TypeHash) -> Option<TypeObject> {
+    #[must_use]
+    pub fn object(&self, hash: TypeHash) -> Option<TypeObject> {
         let octets = self.objects.get(&hash).filter(|it| it.len() <= OBJECT_BYTES_MAX)?;
         let is_right = if hash.component.is_some() {
             let of_component: Vec<_> = hash.whole().types().map_while(|it| self.objects.get(&it)).collect();
