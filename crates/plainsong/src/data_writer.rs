@@ -2,6 +2,7 @@
 
 mod agreed;
 mod delivery;
+mod dynamic;
 mod errors;
 mod loan;
 mod serialized;

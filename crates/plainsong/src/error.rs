@@ -379,6 +379,16 @@ pub enum PreconditionNotMet {
         /// The reader.
         entity: String,
     },
+    /// Values that are known at run time need a type that is.
+    #[error(
+        "topic '{topic}' has the type '{type_name}', which is no DynamicType: make the topic of one, or use its Rust type"
+    )]
+    NotDynamic {
+        /// The topic.
+        topic: String,
+        /// Its type.
+        type_name: String,
+    },
     /// Samples of the type cannot be set in place.
     #[error(
         "{entity}: samples of type '{type_name}' in {version:?} are not in memory what they are on the wire: {}",

@@ -12,7 +12,7 @@ pub use crate::status::{
     RejectReason, SampleRejectedStatus, StatusKind, StatusMask,
 };
 pub use crate::time::{Duration, Time, TimeExt as _};
-pub use crate::types::{DdsType, DynamicType, TypeSupport};
+pub use crate::types::{DdsType, DynamicData, DynamicType, TypeSupport};
 
 pub use crate::base::config::Config;
 pub use crate::builtin_topics::{
@@ -23,6 +23,7 @@ pub use crate::condition::{Condition, GuardCondition, WaitSet};
 pub use crate::content_filtered_topic::{AnyContentFilteredTopic, ContentFilteredTopic};
 pub use crate::data_reader::{AnyDataReader, DataReader};
 pub use crate::data_writer::{AnyDataWriter, DataWriter, Loan, NotWritten, OctetLoan, SerializedLoan};
+pub use crate::dynamic::{DiscoveredEndpoint, DynamicSample, FittingQos};
 pub use crate::in_place::SampleRef;
 pub use crate::listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, MultiTopicListener, TopicListener,

@@ -174,6 +174,14 @@ impl WriterInner {
         self.write(kind, key, NewPayload::Payload(&mut payload), timestamp, timeout).map(drop)
     }
 
+    /// The serialized key of an encoded sample.
+    pub(super) fn serialized_key(&self, sample: &[u8]) -> Result<Vec<u8>> {
+        if !self.ty.is_keyed() {
+            return Err(self.has_no_key());
+        }
+        self.own_key(sample, false).map(|(_, payload)| payload.as_slice().to_vec())
+    }
+
     /// The key of a payload, and its serialized key as this writer sends it.
     fn own_key(&self, payload: &[u8], key_only: bool) -> Result<(Key, Payload)> {
         let key = self.key_in(payload, key_only)?;

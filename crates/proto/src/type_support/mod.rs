@@ -63,6 +63,11 @@ pub trait TypeSupport: fmt::Debug + Send + Sync + 'static {
         0
     }
 
+    /// The same as a type that is known at run time, if it is one.
+    fn as_dynamic(&self) -> Option<&DynamicType> {
+        None
+    }
+
     /// Decodes a sample, and forgets it.
     ///
     /// # Errors

@@ -489,11 +489,8 @@ impl TypeDescription {
     /// they depend on.
     pub(crate) fn of_objects(roots: &[TypeHash], objects: BTreeMap<TypeHash, Vec<u8>>) -> Self {
         let with_dependencies = |complete| {
-            let size = |hash: &TypeHash| objects.get(hash).map_or(0, |it| saturated(it.len()));
             let id = *roots.iter().find(|hash| hash.complete == complete)?;
-            let others = objects.keys().filter(|hash| hash.complete == complete && **hash != id);
-            let dependencies = others.map(|hash| (*hash, size(hash))).collect();
-            Some(TypeWithDependencies { id, bytes: size(&id), dependencies })
+            Some(TypeWithDependencies::of(id, &objects))
         };
         let [minimal, complete] = [false, true].map(with_dependencies);
         Self { information: TypeInformation { minimal, complete }, objects }
@@ -506,19 +503,7 @@ impl TypeDescription {
             return None;
         };
         let objects = types.components.into_objects();
-        let with_dependencies = |id: TypeHash| {
-            let size = |hash: &TypeHash| objects.get(hash).map_or(0, |it| saturated(it.len()));
-            let others = objects.keys().filter(|hash| hash.complete == id.complete && **hash != id);
-            // A component is told under its own name, that of the type itself, too.
-            let own = id.component.map(|_| id.whole());
-            let others: BTreeSet<_> = others.map(|hash| hash.whole()).chain(own).collect();
-            let bytes = |hash: TypeHash| match hash.component {
-                Some(_) => saturated(component_bytes(hash.types().filter_map(|it| objects.get(&it)))),
-                None => size(&hash),
-            };
-            let dependencies = others.into_iter().map(|hash| (hash, bytes(hash))).collect();
-            TypeWithDependencies { id, bytes: size(&id), dependencies }
-        };
+        let with_dependencies = |id| TypeWithDependencies::of(id, &objects);
         let information = TypeInformation {
             minimal: Some(with_dependencies(minimal)),
             complete: Some(with_dependencies(complete)),
@@ -538,5 +523,22 @@ impl TypeDescription {
         };
         let (object, complete) = TypeObject::deserialize(octets).ok().filter(|_| is_right)?;
         (complete == hash.complete).then_some(object)
+    }
+}
+
+impl TypeWithDependencies {
+    /// A type, and all others of its kind that are there as its dependencies.
+    pub(super) fn of(id: TypeHash, objects: &BTreeMap<TypeHash, Vec<u8>>) -> Self {
+        let size = |hash: &TypeHash| objects.get(hash).map_or(0, |it| saturated(it.len()));
+        let others = objects.keys().filter(|hash| hash.complete == id.complete && **hash != id);
+        // A component is told under its own name, that of the type itself, too.
+        let own = id.component.map(|_| id.whole());
+        let others: BTreeSet<_> = others.map(|hash| hash.whole()).chain(own).collect();
+        let bytes = |hash: TypeHash| match hash.component {
+            Some(_) => saturated(component_bytes(hash.types().filter_map(|it| objects.get(&it)))),
+            None => size(&hash),
+        };
+        let dependencies = others.into_iter().map(|hash| (hash, bytes(hash))).collect();
+        Self { id, bytes: size(&id), dependencies }
     }
 }

@@ -46,8 +46,8 @@ use super::{decode, encode};
 /// an error, as is what does not fit: the error names the member, what it should be, and what it is.
 #[derive(Clone)]
 pub struct DynamicData {
-    ty: Arc<Type>,
-    value: Value<'static>,
+    pub(super) ty: Arc<Type>,
+    pub(super) value: Value<'static>,
 }
 
 /// Why a part of a value cannot be had, or be set to something.
@@ -107,10 +107,6 @@ impl DynamicType {
     pub fn read_key_data(&self, payload: &[u8], key_only: bool) -> Result<DynamicData, Malformed> {
         let value = self.read_key(payload, key_only)?.into_owned();
         Ok(DynamicData { ty: Arc::clone(&self.ty), value })
-    }
-
-    pub(super) fn data_of(&self, value: Value<'static>) -> DynamicData {
-        DynamicData { ty: Arc::clone(&self.ty), value }
     }
 }
 

@@ -2,6 +2,7 @@
 //! The table at [`DynamicData`] tells the form.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Error as _, SerializeMap, SerializeSeq, Serializer};
@@ -134,6 +135,17 @@ const fn not_finite(number: f64) -> &'static str {
 }
 
 impl DataRef<'_> {
+    /// Whether it is a sequence or array of octets, in its innermost dimension.
+    fn has_octets(&self) -> bool {
+        match &self.ty.kind {
+            Kind::Sequence { element, .. } => element.is_octet(),
+            Kind::Array { element, dimensions, .. } => {
+                element.is_octet() && self.level + 1 == dimensions.len()
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the keys of this map are names of the members of an object.
     fn has_text_keys(&self) -> bool {
         let Kind::Map { key, .. } = &self.ty.kind else { return false };
@@ -180,7 +192,7 @@ impl DynamicType {
         let mut reading = Reading { path: String::new(), depth: 0, parts_left: PARTS_MAX };
         let value =
             Seed { ty: &self.ty, optional: false, reading: &mut reading }.deserialize(deserializer)?;
-        Ok(self.data_of(value))
+        Ok(DynamicData { ty: Arc::clone(&self.ty), value })
     }
 }
 

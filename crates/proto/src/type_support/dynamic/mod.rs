@@ -118,6 +118,10 @@ impl TypeSupport for DynamicType {
         Some(Arc::clone(&self.description))
     }
 
+    fn as_dynamic(&self) -> Option<&DynamicType> {
+        Some(self)
+    }
+
     fn check(&self, payload: &[u8]) -> Result<(), Malformed> {
         self.read(payload, Form::Sample).map(drop)
     }

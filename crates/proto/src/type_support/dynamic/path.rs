@@ -52,6 +52,7 @@ fn in_brackets(inside: &str) -> Option<(Cow<'_, str>, &str)> {
 }
 
 /// Appends the step to the pair of a map with this key.
+#[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "JSON alone has it"))]
 pub(super) fn push_key(path: &mut String, key: &str) {
     path.push_str("[\"");
     for letter in key.chars() {
@@ -64,6 +65,7 @@ pub(super) fn push_key(path: &mut String, key: &str) {
 }
 
 /// Appends the step to a member.
+#[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "JSON alone has it"))]
 pub(super) fn push_member(path: &mut String, name: &str) {
     if !path.is_empty() {
         path.push('.');

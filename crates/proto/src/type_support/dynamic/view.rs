@@ -15,7 +15,7 @@ pub struct DataRef<'a> {
     pub(super) ty: &'a Type,
     held: Held<'a>,
     /// Of an array: how many dimensions were left behind, and the place of its first element in the whole.
-    level: usize,
+    pub(super) level: usize,
     offset: usize,
 }
 
@@ -294,17 +294,6 @@ impl<'a> DataRef<'a> {
             }
             _ => Cow::Owned(vec![0; count]),
         })
-    }
-
-    /// Whether it is a sequence or array of octets, in its innermost dimension.
-    pub(super) fn has_octets(&self) -> bool {
-        match &self.ty.kind {
-            Kind::Sequence { element, .. } => element.is_octet(),
-            Kind::Array { element, dimensions, .. } => {
-                element.is_octet() && self.level + 1 == dimensions.len()
-            }
-            _ => false,
-        }
     }
 
     /// Calls `visit` with every value below this one that has no parts, and with its path, in the order of
