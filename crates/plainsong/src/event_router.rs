@@ -19,6 +19,7 @@ use crate::entity::ListenerSlot;
 use crate::listener::DomainParticipantListener;
 use crate::mismatch::OnMismatch;
 use crate::participant::ParticipantInner;
+use crate::runtime::STATISTICS_TIMER;
 use crate::undecodable::OnUndecodable;
 use crate::unresponsive::OnUnresponsive;
 
@@ -176,7 +177,11 @@ impl Router {
 
 impl EventSink for Router {
     fn fire(&self, entity: EntityId, out: &mut Outbox) {
-        if let Some(Found::Group(group)) = self.find(entity) {
+        if entity == STATISTICS_TIMER {
+            if let Some(participant) = self.participant.get().and_then(Weak::upgrade) {
+                participant.publish_statistics(out);
+            }
+        } else if let Some(Found::Group(group)) = self.find(entity) {
             group.fire(out);
             self.tell_of(&group);
         }

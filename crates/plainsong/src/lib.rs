@@ -72,6 +72,7 @@ pub mod locator;
 pub mod mismatch;
 pub mod multi_topic;
 pub mod participant;
+mod participant_statistics;
 mod peer_probe;
 pub mod prelude;
 pub mod publisher;
@@ -90,6 +91,7 @@ mod shutdown_hook;
 #[doc(hidden)]
 pub mod sim;
 pub mod state;
+pub mod statistics;
 pub mod status;
 pub mod subscriber;
 pub mod time;

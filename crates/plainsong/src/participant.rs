@@ -41,6 +41,7 @@ use crate::publisher::{Publisher, PublisherInner};
 use crate::runtime::ParticipantSlot;
 #[cfg(unix)]
 use crate::shutdown_hook;
+use crate::statistics::{Publication, STATISTICS_TOPIC};
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, Topic, TopicInner};
 use crate::topic_description::{Derived, WritableTopic};
@@ -86,6 +87,8 @@ pub(crate) struct ParticipantInner {
     /// What outlives the participant; dropped with it, after its groups.
     storage: Mutex<Option<Arc<Storage>>>,
     next_entity_key: AtomicU32,
+    /// Tells others what it counts, while they read it.
+    pub(crate) publication: Mutex<Option<Publication>>,
     /// Some writer is MANUAL_BY_PARTICIPANT: every write asserts the participant.
     has_manual_writers: AtomicBool,
 }
@@ -199,6 +202,7 @@ impl DomainParticipantFactory {
             voting,
             storage: Mutex::default(),
             next_entity_key: AtomicU32::new(1),
+            publication: Mutex::new(None),
             has_manual_writers: AtomicBool::new(false),
         });
         // The router is new, so its cell is empty.
@@ -547,10 +551,13 @@ impl ParticipantInner {
         let named = slot.look(|control| {
             control.endpoint(endpoint).map(|it| (it.topic.to_owned(), it.type_name.to_owned()))
         });
-        if let Some((topic, type_name)) = named
-            && let Some(topic) = self.topic(&topic)
-        {
-            topic.met(&type_name);
+        if let Some((topic, type_name)) = named {
+            if topic == STATISTICS_TOPIC {
+                self.tell_statistics(slot, endpoint);
+            }
+            if let Some(topic) = self.topic(&topic) {
+                topic.met(&type_name);
+            }
         }
         if let Some(builtin) = self.builtin() {
             builtin.endpoint_changed(slot, endpoint);
@@ -652,6 +659,10 @@ impl ParticipantInner {
 
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn domain_drops(&self) -> DropCounters {
+        self.domain.drops()
     }
 
     pub(crate) fn next_entity_key(&self) -> u32 {

@@ -1,6 +1,7 @@
 //! Nothing is dropped without a name: reasons and their counters.
 
 use crate::malformed::Malformed;
+use crate::time::Duration;
 
 /// Why a datagram, a submessage or a sample went no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -183,6 +184,53 @@ impl DropCounters {
     }
 }
 
+/// How long samples took, by powers of two: a count costs few instructions, and those of an interval are the
+/// difference of two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latencies {
+    counts: [u64; Self::BUCKETS],
+    sum: u64,
+}
+
+impl Latencies {
+    /// The first counts what took less than 2^10 ns, each other up to twice the one before; the last also
+    /// what took longer.
+    pub const BUCKETS: usize = 32;
+    /// Bits of nanoseconds within the first.
+    const FIRST_BITS: u32 = 10;
+
+    /// Counts one more. What a clock that is behind makes negative took no time.
+    #[inline]
+    pub fn add(&mut self, latency: Duration) {
+        let nanos = latency.0.max(0).cast_unsigned();
+        let bits = u64::BITS - (nanos >> Self::FIRST_BITS).leading_zeros();
+        let bucket = (bits as usize).min(Self::BUCKETS - 1);
+        if let Some(count) = self.counts.get_mut(bucket) {
+            *count += 1;
+        }
+        self.sum = self.sum.saturating_add(nanos);
+    }
+
+    /// How many each bucket has.
+    #[must_use]
+    pub const fn counts(&self) -> &[u64; Self::BUCKETS] {
+        &self.counts
+    }
+
+    /// How long all took together, in nanoseconds.
+    #[must_use]
+    pub const fn sum_ns(&self) -> u64 {
+        self.sum
+    }
+
+    /// What is less than a bucket counts, in nanoseconds; of the last, what it at least counts.
+    #[must_use]
+    pub const fn end_ns(bucket: usize) -> u64 {
+        let last = if bucket < Self::BUCKETS { bucket } else { Self::BUCKETS - 1 };
+        1 << (Self::FIRST_BITS as usize + last)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,5 +244,19 @@ mod tests {
         }
         assert!(counters.iter().all(|(_, count)| count == 1));
         assert_eq!(counters.iter().count(), DropReason::ALL.len());
+    }
+
+    #[test]
+    fn latencies_count_by_powers_of_two() {
+        let mut latencies = Latencies::default();
+        let cases = [(-5, 0), (0, 0), (1_023, 0), (1_024, 1), (2_047, 1), (2_048, 2), (i64::MAX, 31)];
+        for (nanos, bucket) in cases {
+            let before = latencies.counts()[bucket];
+            latencies.add(Duration(nanos));
+            assert_eq!(latencies.counts()[bucket], before + 1, "{nanos} ns");
+            assert!(bucket == 31 || nanos < Latencies::end_ns(bucket) as i64, "{nanos} ns");
+            assert!(bucket == 0 || nanos >= Latencies::end_ns(bucket - 1) as i64, "{nanos} ns");
+        }
+        assert_eq!(latencies.sum_ns(), 1_023 + 1_024 + 2_047 + 2_048 + i64::MAX as u64);
     }
 }

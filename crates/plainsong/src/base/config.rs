@@ -94,6 +94,8 @@ pub struct Config {
     pub memory_huge_pages: bool,
     /// Users besides its own whose processes the process shares memory with: they read what it writes.
     pub memory_users: Vec<u32>,
+    /// Participants tell others what they count, while these read it.
+    pub statistics: bool,
     /// Where a participant keeps what must outlive it: an absolute path, of one participant of a domain.
     pub state_directory: Option<PathBuf>,
     /// Who votes in the groups of ATOMIC topics: 1, 3 or 5 names. Empty: the members themselves. All members
@@ -306,6 +308,13 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
+        name: "statistics",
+        default: "on",
+        allowed: "on or off",
+        doc: "tell other participants what is counted, once a second while one of them reads it, as plainsong top does",
+        set: |config, value| switch(value).map(|on| config.statistics = on),
+    },
+    Key {
         name: "state_directory",
         default: "",
         allowed: "an absolute path of at most 4096 octets; empty for none",
@@ -379,6 +388,7 @@ impl Default for Config {
             memory_pool_bytes_max: 0,
             memory_huge_pages: false,
             memory_users: Vec::new(),
+            statistics: false,
             state_directory: None,
             voters: Vec::new(),
             voter: None,

@@ -47,7 +47,7 @@ use delegation::Delegating;
 use notify::Notify;
 use plainsong_proto::sources::Sender;
 
-pub(crate) use registry::ParticipantSlot;
+pub(crate) use registry::{ParticipantSlot, STATISTICS_TIMER};
 
 /// A local writer and its lock.
 pub(crate) type WriterSlot = EndpointSlot<Writer>;

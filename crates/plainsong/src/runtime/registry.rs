@@ -41,6 +41,9 @@ pub(crate) struct ParticipantSlot {
 /// The timer's entry of a participant for what others of this process told it.
 const NEWS: EntityId = EntityId::SPDP_READER;
 
+/// The timer's entry of a participant for what it tells others of its counters.
+pub(crate) const STATISTICS_TIMER: EntityId = EntityId::SPDP_WRITER;
+
 impl Registry {
     /// All participants, sorted by prefix, as they are now.
     pub(crate) fn participants(&self) -> Guard<Arc<Vec<Arc<ParticipantSlot>>>> {
@@ -253,7 +256,7 @@ impl ParticipantSlot {
 
     /// The timer has nothing to do for the participant any more.
     pub(crate) fn forget_deadlines(&self) {
-        for entity in [EntityId::PARTICIPANT, NEWS] {
+        for entity in [EntityId::PARTICIPANT, NEWS, STATISTICS_TIMER] {
             self.shared.timer.remove(self.prefix.entity(entity));
         }
     }

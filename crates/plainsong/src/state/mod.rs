@@ -229,10 +229,14 @@ pub struct MatchedReaderState {
 pub struct WriterCounters {
     /// Samples and changes of instances that were written.
     pub written: u64,
+    /// Octets of the payloads of these.
+    pub written_bytes: u64,
     /// Of these, those in the history now.
     pub in_history: usize,
     /// Datagrams composed, repetitions and heartbeats included, each for one destination or more.
     pub datagrams: u64,
+    /// Of these, those with what single readers had missed, or with the history for late joiners.
+    pub resent_datagrams: u64,
     /// Readers that were matched.
     pub matched: i32,
     /// OFFERED_INCOMPATIBLE_QOS: in all, also readers that have gone.
@@ -296,7 +300,11 @@ pub struct MatchedWriterState {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ReaderCounters {
-    /// Samples with data that it holds now.
+    /// Samples with data that it was given.
+    pub received: u64,
+    /// Octets of their payloads.
+    pub received_bytes: u64,
+    /// Of these samples, those that it holds now.
     pub held: usize,
     /// SAMPLE_LOST.
     pub lost: i32,

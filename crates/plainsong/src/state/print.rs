@@ -221,7 +221,7 @@ impl Display for ReaderState {
         endpoint(f, ("reader", self.guid), names, (&self.qos, self.is_enabled), &self.unhonoured)?;
         list(f, "    ", "writers", &self.writers)?;
         let counters = &self.counters;
-        write!(f, "    {} held, {} lost", counters.held, counters.lost)?;
+        write!(f, "    {} received, {} held, {} lost", counters.received, counters.held, counters.lost)?;
         incompatible(f, "writers", self.incompatible_now, counters.incompatible)?;
         others(
             f,

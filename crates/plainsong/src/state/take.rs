@@ -201,8 +201,10 @@ fn writer_state(inner: &WriterInner, now: Now, limits: &StateLimits) -> WriterSt
         readers_left_out,
         counters: WriterCounters {
             written: u64::try_from(written).unwrap_or(0),
+            written_bytes: totals.written_bytes,
             in_history,
             datagrams,
+            resent_datagrams: totals.resent_datagrams,
             matched: totals.matched,
             incompatible: totals.incompatible,
             deadlines_missed: totals.deadlines_missed,
@@ -236,6 +238,8 @@ fn reader_state(inner: &ReaderInner, limits: &StateLimits) -> ReaderState {
         incompatible_now: 0,
         writers,
         counters: ReaderCounters {
+            received: totals.latencies.counts().iter().sum(),
+            received_bytes: totals.received_bytes,
             held,
             lost: totals.lost,
             rejected: totals.rejected,

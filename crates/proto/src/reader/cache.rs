@@ -23,7 +23,7 @@ use crate::payload::Payload;
 use crate::qos::{AccessScope, HistoryKind, Ownership, QosSet};
 use crate::sample_info::{Agreed, InstanceState};
 use crate::shrink::Freed;
-use crate::stats::DropReason;
+use crate::stats::{DropReason, Latencies};
 use crate::status::RejectReason;
 use crate::time::{Duration, Instant, Now, Time};
 use crate::tuning::reader::{DEADLINE_PERIOD_MIN, HELD_BACK_RETRY};
@@ -95,6 +95,14 @@ pub(super) struct Cache {
     pub(super) displaced: u64,
     pub(super) undecodable: Undecodables,
     pub(super) freed: Freed,
+    pub(super) counted: Counted,
+}
+
+/// The samples with data that a reader was given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counted {
+    pub(super) bytes: u64,
+    pub(super) latencies: Latencies,
 }
 
 impl Policy {
@@ -163,6 +171,7 @@ impl Cache {
             displaced: 0,
             undecodable: Undecodables::default(),
             freed: Freed::default(),
+            counted: Counted::default(),
         }
     }
 
@@ -285,6 +294,8 @@ impl Cache {
         sample.expires = expires;
         sample.group_number = change.group_number;
         sample.agreed = change.agreed;
+        self.counted.bytes += bytes as u64;
+        self.counted.latencies.add(change.reception_timestamp.since(change.source_timestamp));
         self.next_id += 1;
         if filtered {
             self.hold(id, at);

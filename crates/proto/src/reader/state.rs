@@ -5,6 +5,7 @@ use super::Reader;
 use crate::guid::Guid;
 use crate::locator::Locator;
 use crate::seq::SequenceNumber;
+use crate::stats::Latencies;
 
 /// A matched writer, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,10 @@ pub struct ReaderTotals {
     pub alive: i32,
     /// Matched writers that are not.
     pub not_alive: i32,
+    /// Octets of the payloads that it was given.
+    pub received_bytes: u64,
+    /// How long their samples took from their source timestamps to their reception.
+    pub latencies: Latencies,
 }
 
 impl Reader {
@@ -72,6 +77,8 @@ impl Reader {
             rejected: statuses.sample_rejected.count.total_count,
             alive: statuses.liveliness_changed.alive_count,
             not_alive: statuses.liveliness_changed.not_alive_count,
+            received_bytes: self.cache.counted.bytes,
+            latencies: self.cache.counted.latencies,
         }
     }
 }

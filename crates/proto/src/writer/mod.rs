@@ -126,8 +126,17 @@ pub struct Writer {
     liveliness_lost: CountStatus,
     changed: StatusMask,
     drops: DropCounters,
+    counted: Counted,
     /// Readers of an ATOMIC topic: matched, and told by its group.
     agreed: BTreeSet<Guid>,
+}
+
+/// What passed through a writer, in octets of payload and in datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    written_bytes: u64,
+    resent_bytes: u64,
+    resent_datagrams: u64,
 }
 
 impl Writer {
@@ -161,6 +170,7 @@ impl Writer {
             liveliness_lost: CountStatus::default(),
             changed: StatusMask::NONE,
             drops: DropCounters::default(),
+            counted: Counted::default(),
             agreed: BTreeSet::new(),
             config,
         }
@@ -267,6 +277,7 @@ impl Writer {
         let hash = self.instances.hash_of(instance);
         let change = Change { kind, hash, payload: shown, source_timestamp, expires, marks, verdict };
         let number = self.history.push(slot, &change, payload, &mut self.instances);
+        self.counted.written_bytes += payload_bytes as u64;
         self.heartbeat.wrote(number, window_bytes(payload_bytes));
         self.assert_lease(now);
         let held = self.holds();

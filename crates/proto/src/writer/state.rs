@@ -40,6 +40,12 @@ pub struct WriterTotals {
     pub deadlines_missed: i32,
     /// Leases of its liveliness that ended.
     pub liveliness_lost: i32,
+    /// Octets of the payloads that were written.
+    pub written_bytes: u64,
+    /// Octets that were sent to single readers: what these had missed, and the history of late joiners.
+    pub resent_bytes: u64,
+    /// And in how many datagrams.
+    pub resent_datagrams: u64,
 }
 
 impl Writer {
@@ -71,6 +77,9 @@ impl Writer {
             incompatible: self.incompatible.count.total_count,
             deadlines_missed: self.deadline_missed.count.total_count,
             liveliness_lost: self.liveliness_lost.total_count,
+            written_bytes: self.counted.written_bytes,
+            resent_bytes: self.counted.resent_bytes,
+            resent_datagrams: self.counted.resent_datagrams,
         }
     }
 }

@@ -346,6 +346,7 @@ impl Writer {
         let is_full = self.batch.add(payload_bytes, plan.batch_bytes);
         let shown = Change::plain(instance, PayloadView::Octets(&[]), source_timestamp);
         let number = self.history.push(slot, &shown, payload, &mut self.instances);
+        self.counted.written_bytes += payload_bytes as u64;
         self.heartbeat.wrote(number, window_bytes(payload_bytes));
         if is_full {
             self.send_full(now, out);

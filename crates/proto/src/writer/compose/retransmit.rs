@@ -71,6 +71,8 @@ impl Writer {
         packet.seal();
         let controller = &mut routes.of_mut(target.kind).controller;
         controller.sent_again((bytes, datagrams));
+        self.counted.resent_bytes += (bytes + filled.attached_bytes) as u64;
+        self.counted.resent_datagrams += datagrams as u64;
         controller.lent_again(filled.attached_bytes);
         if let (Some((number, first, end)), Some(proxy)) = (filled.cut, proxies.get_mut(next.reader)) {
             let was_sent = |fragment: &u32| before.number != number || before.has(number, *fragment);
