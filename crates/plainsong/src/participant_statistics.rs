@@ -14,7 +14,6 @@ use crate::participant::{DomainParticipant, ParticipantInner};
 use crate::runtime::ParticipantSlot;
 use crate::statistics::{
     ParticipantStatistics, Publication, ReaderStatistics, STATISTICS_TOPIC, WriterStatistics, counts, drops,
-    usage,
 };
 use crate::topic::AnyTopic;
 
@@ -59,7 +58,7 @@ impl ParticipantInner {
             slot.look(|control| dropped.merge(control.drops()));
         }
         let process = process::describe();
-        let (cpu_ns, memory_bytes) = usage();
+        let (cpu_ns, memory_bytes) = process::usage();
         ParticipantStatistics {
             participant: self.guid_prefix.participant().to_bytes(),
             name: self.name.clone(),

@@ -7,13 +7,11 @@
 //!
 //! [`DomainParticipant::observe_statistics`]: crate::participant::DomainParticipant::observe_statistics
 
-mod process;
 mod publication;
 
 use plainsong_derive::DdsType;
 use plainsong_proto::stats::{DropCounters, Latencies};
 
-pub(crate) use process::usage;
 pub(crate) use publication::Publication;
 
 /// Name of the topic on which participants tell what they count.

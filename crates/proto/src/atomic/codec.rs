@@ -7,7 +7,7 @@ use crate::atomic::view::Storage;
 use crate::atomic::view::{Decision, Place, Ranks, Report, View};
 use crate::atomic::{Body, Delivered, MEMBERS_MAX, MemberId, VoterId};
 use crate::malformed::Malformed;
-use crate::tuning::atomic::{STATE_BYTES_MAX, TRANSFER_BYTES_MAX};
+use crate::tuning::atomic::{CLAIMS_TOLD, STATE_BYTES_MAX, TRANSFER_BYTES_MAX};
 use crate::wire::octets::Reader;
 
 /// Voters of a group at most.
@@ -82,8 +82,10 @@ pub fn encode<B: BodyCodec>(message: &Message<B>, out: &mut Vec<u8>) {
             out.push(u8::from(join.founds));
             out.push(join.storage as u8);
             put(join.config, out);
-            put_count(join.hears.len(), out);
-            join.hears.iter().for_each(|id| put_member(*id, out));
+            for ids in [&join.hears, &join.before] {
+                put_count(ids.len(), out);
+                ids.iter().for_each(|id| put_member(*id, out));
+            }
         }
         Message::Fetch(fetch) => {
             out.push(Kind::Fetch as u8);
@@ -344,9 +346,12 @@ fn decision(from: &mut Reader<'_>) -> Result<Decision, Malformed> {
 fn join(from: &mut Reader<'_>) -> Result<Join, Malformed> {
     let (id, ready, caught_up, founds) = (member(from)?, from.boolean()?, from.boolean()?, from.boolean()?);
     let (storage, config) = (storage(from)?, word(from)?);
-    let count = from.count(2 * MEMBERS_MAX, 20)?;
-    let hears = (0..count).map(|_| member(from)).collect::<Result<_, _>>()?;
-    Ok(Join { from: id, ready, caught_up, founds, storage, hears, config })
+    let mut members = |most| {
+        let count = from.count(most, 20)?;
+        (0..count).map(|_| member(from)).collect::<Result<_, _>>()
+    };
+    let (hears, before) = (members(2 * MEMBERS_MAX)?, members(CLAIMS_TOLD)?);
+    Ok(Join { from: id, ready, caught_up, founds, storage, hears, before, config })
 }
 
 fn fetch(from: &mut Reader<'_>) -> Result<Fetch, Malformed> {
@@ -492,6 +497,7 @@ mod tests {
             founds: true,
             storage: Storage::Stable,
             hears: vec![id(1), id(2)],
+            before: vec![id(8)],
             config: 77,
         };
         vec![

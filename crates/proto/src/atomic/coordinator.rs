@@ -321,12 +321,10 @@ impl Coordinator {
 
     /// Those who may be taken in.
     fn ready(&self, view: &View) -> impl Iterator<Item = Joiner> {
-        // Of one participant the last incarnation counts.
-        let last = |id: MemberId| id.is_last(self.joiners.keys());
         let is_there = move |id: MemberId| view.members.iter().any(|it| it.id.prefix == id.prefix);
         self.joiners.iter().filter_map(move |(id, wish)| {
             let hears_all = view.members.iter().all(|it| wish.join.hears.contains(&it.id));
-            let is_ready = wish.join.ready && hears_all && !is_there(*id) && last(*id);
+            let is_ready = wish.join.ready && hears_all && !is_there(*id) && self.is_last(*id);
             let Join { caught_up, storage, .. } = wish.join;
             is_ready.then_some(Joiner { id: *id, caught_up, storage })
         })
@@ -392,9 +390,15 @@ impl Coordinator {
         at.is_some_and(|at| at <= now)
     }
 
-    /// Who wishes to join: of each participant the last incarnation, and what it keeps.
+    /// Whether it is the last incarnation of its participant, and its process has not started again, that one
+    /// would join.
+    fn is_last(&self, id: MemberId) -> bool {
+        id.is_last(self.joiners.keys()) && !self.joiners.values().any(|wish| wish.join.before.contains(&id))
+    }
+
+    /// Who wishes to join, and what it keeps.
     fn wishes(&self) -> Vec<(MemberId, Storage)> {
-        let last = self.joiners.iter().filter(|(id, _)| id.is_last(self.joiners.keys()));
+        let last = self.joiners.iter().filter(|(id, _)| self.is_last(**id));
         last.take(MEMBERS_MAX).map(|(id, wish)| (*id, wish.join.storage)).collect()
     }
 
@@ -516,6 +520,7 @@ mod tests {
                 founds: false,
                 storage: Storage::None,
                 hears: Vec::new(),
+                before: Vec::new(),
                 config: 0,
             };
             coordinator.on_message(now, &Message::Join(join), &mut out);

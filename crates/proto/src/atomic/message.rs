@@ -51,6 +51,8 @@ pub struct Join {
     pub storage: Storage,
     /// Members whose lanes reach it.
     pub hears: Vec<MemberId>,
+    /// As whom its process has spoken before, by what is on its disk, the last of many: none of them lives.
+    pub before: Vec<MemberId>,
     /// What must be equal in all members: QoS that decides what is delivered and kept.
     pub config: u64,
 }

@@ -40,6 +40,9 @@ rows! { ATOMIC: "Groups of ATOMIC topics";
     UNSYNCED_MAX: usize = 4_096, changes;
     /// Names under which a member that starts again and again has spoken, while its group does not go on.
     CLAIMS_KEPT: usize = 256, names;
+    /// The last of these are told by who would join, so that nobody waits for whom it was a moment ago: more
+    /// than a process starts in the time for which a wish to join is remembered.
+    CLAIMS_TOLD: usize = 8, names;
     /// Voters wait so long for reports of members that others still hear.
     REPORTS_WITHIN: Duration = 200, ms;
     /// And a voter for each that comes before it.

@@ -222,6 +222,16 @@ impl<B: Body> Member<B> {
         self.disk.is_partial && self.is_successor()
     }
 
+    /// Who it was before, by what is on its disk, the last of them last.
+    pub(super) fn been(&self) -> impl DoubleEndedIterator<Item = MemberId> + '_ {
+        self.disk.claims.iter().copied().filter(|id| *id != self.id)
+    }
+
+    /// Whether it was that member before.
+    pub(super) fn has_been(&self, id: MemberId) -> bool {
+        self.been().any(|it| it == id)
+    }
+
     /// Its rank in a view, and whether that is of one that it was.
     pub(super) fn place_in(&self, view: &View) -> Option<(usize, bool)> {
         let own = view.rank_of(self.id).map(|rank| (rank, false));

@@ -11,7 +11,7 @@ use crate::atomic::storage::Change;
 use crate::atomic::view::{Decision, View, Voters};
 use crate::atomic::{Action, Body, Destination, MEMBERS_MAX, MemberId, Status};
 use crate::time::{Duration, Instant};
-use crate::tuning::atomic::{FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX, SUSPENDED_AFTER};
+use crate::tuning::atomic::{CLAIMS_TOLD, FETCH_AGAIN, JOIN_AGAIN, JOIN_ENTRIES_MAX, SUSPENDED_AFTER};
 
 /// What who would join knows of the group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,8 +22,7 @@ pub(super) struct Joining {
     view: Option<Arc<View>>,
     /// Members whose rows arrive, in which group, and where they are.
     heard: BTreeMap<MemberId, (Instant, u64, u64)>,
-    /// Others who would join, whether they would make a group, and what they keep.
-    others: BTreeMap<MemberId, (Instant, bool, Storage)>,
+    others: BTreeMap<MemberId, Other>,
     fetch_due: Instant,
     /// Which member was asked last, by its rank.
     donor: usize,
@@ -31,6 +30,17 @@ pub(super) struct Joining {
     is_fed: bool,
     /// The beginning of a group that nobody knows of yet.
     founding: Option<Arc<Decision>>,
+}
+
+/// Another one who would join.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Other {
+    heard: Instant,
+    /// Whether it would make a group.
+    founds: bool,
+    storage: Storage,
+    /// Who it was.
+    before: Vec<MemberId>,
 }
 
 impl Joining {
@@ -143,6 +153,7 @@ impl<B: Body> Member<B> {
             ready: self.is_ready(now),
             caught_up: !self.config.keeps_history,
             hears: self.joining.heard.keys().copied().collect(),
+            before: self.been().rev().take(CLAIMS_TOLD).collect(),
             founds: self.may_bootstrap(),
             storage: self.config.storage,
             config: self.config.digest,
@@ -166,7 +177,7 @@ impl<B: Body> Member<B> {
     fn forget_silent(&mut self, now: Instant) {
         let lease = self.config.lease;
         self.joining.heard.retain(|_, (heard, ..)| now.since(*heard) < lease);
-        self.joining.others.retain(|_, (heard, ..)| now.since(*heard) < lease);
+        self.joining.others.retain(|_, other| now.since(other.heard) < lease);
         // A group of which nobody is heard may have ended.
         let joining = &mut self.joining;
         if let Some(view) = &joining.view
@@ -201,7 +212,7 @@ impl<B: Body> Member<B> {
             return;
         };
         let joining = &self.joining;
-        let is_first = joining.others.iter().all(|(other, (_, founds, _))| self.id < *other || !founds);
+        let is_first = joining.others.iter().all(|(id, other)| self.id < *id || !other.founds);
         if joining.view.is_some()
             || !joining.heard.is_empty()
             || joining.founding.is_some()
@@ -210,10 +221,15 @@ impl<B: Body> Member<B> {
         {
             return;
         }
-        let lasting = |id: &MemberId| id.prefix != self.id.prefix && id.is_last(joining.others.keys());
+        // One process is one member.
+        let is_past = |id: &MemberId| {
+            self.has_been(*id) || joining.others.values().any(|other| other.before.contains(id))
+        };
+        let lasting =
+            |id: &MemberId| id.prefix != self.id.prefix && id.is_last(joining.others.keys()) && !is_past(id);
         let others = joining.others.iter().filter(|(id, _)| lasting(id)).take(MEMBERS_MAX - 1);
-        let others = others.map(|(id, (.., storage))| (*id, *storage));
-        let ids = std::iter::once((self.id, self.config.storage)).chain(others);
+        let others = others.map(|(id, other)| (*id, other.storage));
+        let ids: Vec<_> = std::iter::once((self.id, self.config.storage)).chain(others).collect();
         let next_instance = self.config.instance.wrapping_add(1);
         let instance = std::mem::replace(&mut self.config.instance, next_instance);
         let decision = Decision::first(instance, ids, &Voters::Members);
@@ -287,7 +303,9 @@ impl<B: Body> Member<B> {
                 if join.config == self.config.digest
                     && (others.len() < MEMBERS_MAX || others.contains_key(&join.from))
                 {
-                    others.insert(join.from, (now, join.founds, join.storage));
+                    let Join { founds, storage, .. } = *join;
+                    let before = join.before.clone();
+                    others.insert(join.from, Other { heard: now, founds, storage, before });
                 }
             }
             // Who does not hear the rows of this member may not be told of its epoch otherwise.

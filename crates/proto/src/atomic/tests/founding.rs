@@ -153,3 +153,16 @@ fn voters_that_hear_of_a_view_when_they_have_started_again_say_that_they_are_sus
     all_take_part_in_one_group(&world);
     assert_eq!((world.samples(6), world.samples(7)), (vec![(8, 8)], vec![(8, 8)]));
 }
+
+#[test]
+fn who_starts_again_before_its_group_is_made_is_one_member_of_it() {
+    let mut world = about_to_begin(3, &[]);
+    // The others have heard that it would join.
+    start_again(&mut world, 2, 4);
+    while world.phases()[0].0 == Phase::Joining {
+        world.run(Duration::from_millis(1));
+    }
+    assert_eq!(world.nodes[&1].group.member().unwrap().view().unwrap().members.len(), 3);
+    world.run(Duration::from_secs(1));
+    all_take_part_in_one_group(&world);
+}
