@@ -5,6 +5,8 @@
 mod atomic;
 mod demo;
 mod idl;
+mod look;
+mod ls;
 mod output;
 mod perf;
 mod shape_type;
@@ -32,6 +34,8 @@ enum Command {
     Demo(demo::Options),
     /// Compile IDL files: check them, and write Rust types.
     Idl(idl::Options),
+    /// Who is there: participants, topics, types, endpoints, what matches and what does not.
+    Ls(ls::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(Box<shapes::Options>),
     /// Vote in the groups of ATOMIC topics, as a member of none.
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Command::Atomic(options) => atomic::run(&options),
         Command::Demo(options) => demo::run(&options),
         Command::Idl(options) => idl::run(&options),
+        Command::Ls(options) => ls::run(&options),
         Command::Shapes(options) => shapes::run(&options),
         Command::Witness(options) => witness::run(&options),
         Command::Perf(options) => perf::run(&options),

@@ -94,6 +94,7 @@ pub mod state;
 pub mod statistics;
 pub mod status;
 pub mod subscriber;
+pub mod survey;
 pub mod time;
 pub mod topic;
 pub mod topic_description;

@@ -6,6 +6,7 @@
 //! A snapshot is bounded ([`StateLimits`]): of each list it says how much was left out. Its parts are taken
 //! one after the other, under one lock at a time, so they may be of slightly different moments.
 
+mod pairs;
 mod print;
 mod take;
 
@@ -19,8 +20,9 @@ use plainsong_proto::stats::DropReason;
 use plainsong_proto::time::{Duration, Time};
 
 use crate::domain::InterfaceReport;
+pub use pairs::{DiscoveredPair, DiscoveryProgress};
 pub use plainsong_proto::discovery::{
-    Difference, MemoryRefusal, Mismatch, MismatchReason, Party, ProcessData, UsedTransport,
+    Difference, Judgement, MemoryRefusal, Mismatch, MismatchReason, Party, ProcessData, UsedTransport,
 };
 
 /// How long the lists of a snapshot may be.
@@ -339,6 +341,14 @@ pub struct RemoteParticipantState {
     pub product: Option<String>,
     /// Vendor id.
     pub vendor: [u8; 2],
+    /// Version of the product, major and minor, where it is known how that is told.
+    pub product_version: Option<[u8; 2]>,
+    /// RTPS version, major and minor.
+    pub rtps_version: [u8; 2],
+    /// Its USER_DATA.
+    pub user_data: Vec<u8>,
+    /// The tool that it is, if it is there to look at the domain: `plainsong ls`, for example.
+    pub tool: Option<String>,
     /// Where its last announcement came from.
     pub address: Option<IpAddr>,
     /// Where it receives discovery traffic.
@@ -372,4 +382,7 @@ pub struct RemoteEndpointState {
     pub qos: QosSet,
     /// The content filter of a reader that told of one.
     pub content_filter: Option<ContentFilter>,
+    /// The equivalence hash of its type in hexadecimal digits: of the complete TypeObject if that was told,
+    /// else of the minimal one.
+    pub type_hash: Option<String>,
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use plainsong_proto::discovery::{MismatchReason, Participant, ProcessData, are_internal};
+use plainsong_proto::discovery::{MismatchReason, Participant, ProcessData, are_internal, survey};
 use plainsong_proto::guid::Guid;
-use plainsong_proto::qos::{EntityKind, QosSet, unhonoured};
+use plainsong_proto::qos::{EntityKind, Property, QosSet, unhonoured};
 use plainsong_proto::stats::DropCounters;
 use plainsong_proto::time::Now;
+use plainsong_proto::types::TypeHash;
 use plainsong_proto::vendor;
 
 use super::{
@@ -82,6 +83,10 @@ impl ParticipantState {
                 process: ProcessData::of_properties(remote.properties),
                 product: vendor::name(remote.vendor).map(str::to_owned),
                 vendor: remote.vendor,
+                product_version: Some(remote.product_version).filter(|it| *it != [0; 2]),
+                rtps_version: remote.version,
+                user_data: remote.user_data.to_vec(),
+                tool: tool_of(remote.properties),
                 address: remote.address,
                 discovery_locators: remote.meta_unicast.to_vec(),
                 is_proven: remote.proven,
@@ -99,6 +104,7 @@ impl ParticipantState {
             type_name: remote.type_name.to_owned(),
             qos: remote.qos.clone(),
             content_filter: remote.content_filter.cloned(),
+            type_hash: remote.type_hash.map(hash_in_digits),
         });
         let pairs = control.mismatched_pairs();
         let mut pairs = pairs.filter(|it| limits.internal_endpoints || !are_internal(it.0, it.1));
@@ -111,6 +117,18 @@ impl ParticipantState {
         self.readers.items.iter_mut().for_each(|reader| reader.incompatible_now = count(reader.guid));
         self.discovery_drops = drop_counts(control.drops());
     }
+}
+
+/// Of types that contain one another with the place among these.
+fn hash_in_digits(hash: TypeHash) -> String {
+    let digits = hash.octets.iter().map(|it| format!("{it:02x}"));
+    let place = hash.component.map(|place| format!("#{}", place.index));
+    digits.chain(place).collect()
+}
+
+fn tool_of(properties: &[Property]) -> Option<String> {
+    let tool = properties.iter().find(|property| property.name == survey::TOOL_PROPERTY);
+    tool.map(|property| property.value.clone())
 }
 
 /// With how many each endpoint does not match because of QoS.

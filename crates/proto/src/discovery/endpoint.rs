@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use crate::filter::ContentFilter;
 use crate::guid::{EntityId, Guid, GuidPrefix};
 use crate::qos::QosSet;
+use crate::types::TypeHash;
 
 /// An endpoint of another participant, or one of our own seen with others' eyes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct RemoteEndpoint<'a> {
     pub qos: &'a QosSet,
     /// The content filter of a reader that told of one.
     pub content_filter: Option<&'a ContentFilter>,
+    /// The hash of its type, of the complete one if that was told.
+    pub type_hash: Option<TypeHash>,
 }
 
 /// The GUIDs of one participant are neighbours in any ordered map.

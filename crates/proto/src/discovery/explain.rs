@@ -108,7 +108,11 @@ impl Participant {
     /// known here.
     #[must_use]
     pub fn mismatch(&self, writer: Guid, reader: Guid) -> Option<Mismatch> {
-        let reason = self.matching.reason(writer, reader)?.clone();
+        self.explain(writer, reader, self.matching.reason(writer, reader)?.clone())
+    }
+
+    /// All that keeps a writer and a reader apart, whoever has them.
+    pub(super) fn explain(&self, writer: Guid, reader: Guid, reason: MismatchReason) -> Option<Mismatch> {
         let (offering, requesting) = (self.matching.get(writer)?, self.matching.get(reader)?);
         Some(Mismatch {
             topic: offering.topic.clone(),
@@ -165,7 +169,7 @@ impl Participant {
             note: String::new(),
         }));
         let sides = [(writer, offering), (reader, requesting)];
-        if sides.iter().any(|(guid, endpoint)| self.matching.is_unreachable(*guid, endpoint)) {
+        if self.matching.cannot_meet(writer, reader) {
             let words = sides.map(|(guid, endpoint)| {
                 if self.matching.is_unreachable(guid, endpoint) { "no usable address" } else { "reachable" }
             });

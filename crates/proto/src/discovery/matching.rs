@@ -193,6 +193,30 @@ impl Matching {
         }
     }
 
+    /// Whether a pair with a local member matches; `None` while that is undecided.
+    pub(super) fn is_matched(&self, writer: Guid, reader: Guid) -> Option<bool> {
+        match self.pairs.get(&(writer, reader))? {
+            Pair::Matched { .. } => Some(true),
+            Pair::Mismatch(_) => Some(false),
+            Pair::Undecided => None,
+        }
+    }
+
+    /// Each writer of each topic with each of its readers.
+    pub(super) fn pairs_of_topics(&self) -> impl Iterator<Item = (Guid, Guid)> + '_ {
+        self.topics.values().flat_map(|topic| {
+            let with_all = |writer| topic.readers.iter().map(move |reader| (writer, *reader));
+            topic.writers.iter().copied().flat_map(with_all)
+        })
+    }
+
+    /// The writers and readers of each topic that has both.
+    pub(super) fn shared_topics(&self) -> impl Iterator<Item = impl Iterator<Item = Guid> + '_> + '_ {
+        let shared = self.topics.values().filter(|topic| !topic.writers.is_empty());
+        let shared = shared.filter(|topic| !topic.readers.is_empty());
+        shared.map(|topic| topic.writers.iter().chain(&topic.readers).copied())
+    }
+
     /// Adds an endpoint or replaces what is known of it, and judges its pairs anew.
     pub(super) fn insert(&mut self, guid: Guid, endpoint: Arc<Endpoint>, out: &mut Outbox) {
         match self.endpoints.get(&guid) {
@@ -542,6 +566,19 @@ impl Matching {
     }
 
     fn mismatch(&self, writer: Guid, reader: Guid, types: &TypeRelation) -> Option<MismatchReason> {
+        let discord = self.discord(writer, reader, types);
+        discord.or_else(|| self.cannot_meet(writer, reader).then_some(MismatchReason::NoUsableLocator))
+    }
+
+    /// Whether one of a pair is not reached by this participant, whose the other is.
+    pub(super) fn cannot_meet(&self, writer: Guid, reader: Guid) -> bool {
+        let is_own = [writer.prefix, reader.prefix].contains(&self.own);
+        let unreachable = |guid| self.get(guid).is_some_and(|endpoint| self.is_unreachable(guid, endpoint));
+        is_own && (unreachable(writer) || unreachable(reader))
+    }
+
+    /// Why a writer and a reader of one topic do not match, wherever they are.
+    pub(super) fn discord(&self, writer: Guid, reader: Guid, types: &TypeRelation) -> Option<MismatchReason> {
         let (offering, requesting) = (self.get(writer)?, self.get(reader)?);
         if offering.type_name != requesting.type_name {
             return Some(MismatchReason::TypeName);
@@ -561,11 +598,7 @@ impl Matching {
             return Some(MismatchReason::Partition);
         }
         let policies = rxo::incompatible(&offering.qos, &requesting.qos);
-        if !policies.is_empty() {
-            return Some(MismatchReason::Qos(policies));
-        }
-        (self.is_unreachable(writer, offering) || self.is_unreachable(reader, requesting))
-            .then_some(MismatchReason::NoUsableLocator)
+        (!policies.is_empty()).then_some(MismatchReason::Qos(policies))
     }
 
     /// Whether an endpoint is of another participant and nothing may be sent to it.
@@ -612,6 +645,7 @@ impl Endpoint {
             type_name: &self.type_name,
             qos: &self.qos,
             content_filter: self.content_filter.as_ref(),
+            type_hash: self.type_ids.complete.or(self.type_ids.minimal),
         }
     }
 

@@ -26,7 +26,7 @@ use crate::outbox::Outbox;
 use crate::qos::{Property, QosSet};
 use crate::stats::{DropCounters, DropReason};
 use crate::time::{Duration, Instant, Now};
-use crate::vendor;
+use crate::vendor::{self, ProductVersion};
 use crate::wire::{EndpointSubmessage, MessageContext};
 
 /// Longest topic or type name, in octets (RTPS 2.5 §9.6.3.1: `string<256>` with its NUL).
@@ -75,6 +75,8 @@ pub struct RemoteParticipant<'a> {
     pub name: &'a str,
     /// Vendor id.
     pub vendor: [u8; 2],
+    /// Version of its product, major and minor; zeroes where it is not told.
+    pub product_version: ProductVersion,
     /// RTPS version, major and minor.
     pub version: [u8; 2],
     /// Address its last announcement came from.
@@ -408,6 +410,7 @@ impl Participant {
             guid: prefix.participant(),
             name: &remote.data.name,
             vendor: remote.data.vendor,
+            product_version: remote.data.product_version,
             version: remote.data.protocol_version,
             address: remote.from.ip(),
             proven: remote.matched.is_some(),

@@ -22,7 +22,7 @@ use crate::tuning::discovery::{
     TYPE_LOOKUPS_PER_PARTICIPANT_MAX, TYPE_REPLY_BYTES_PER_SECOND, TYPE_REPLY_WITHIN, TYPE_REQUESTS_MAX,
 };
 use crate::types::lookup::{self, REQUESTED_MAX, Request, RequestId};
-use crate::types::{AssignabilityRules, ComponentPlace, TypeDescription, TypeDifference, TypeHash};
+use crate::types::{AssignabilityRules, ComponentPlace, TypeDescription, TypeDifference, TypeHash, TypeIds};
 use crate::writer::ChangeKind;
 
 /// The types that others are asked about.
@@ -144,6 +144,16 @@ impl Lookups {
         is_wanted
     }
 
+    /// Whether the answer about a type is awaited; nobody is asked.
+    fn is_awaited(&self, of: GuidPrefix, root: TypeHash) -> bool {
+        self.lookups.get(&(of, root)).is_some_and(|known| *known != Lookup::Failed)
+    }
+
+    /// Whether any answer is awaited.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.wanted.is_empty() || !self.requested.is_empty()
+    }
+
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.requested.first().map(|(until, _)| *until)
     }
@@ -214,6 +224,44 @@ impl Matching {
         match self.type_difference(writer, reader) {
             Some(difference) => TypeRelation::Different(difference),
             None => TypeRelation::Assignable,
+        }
+    }
+
+    /// What has been told about the types of a pair, of whomever; nobody is asked.
+    pub(super) fn told_type_relation(&self, writer: Guid, reader: Guid) -> TypeRelation {
+        let Some((written, read)) = self.roots(writer, reader) else { return TypeRelation::Unknown };
+        if written == read {
+            return TypeRelation::Assignable;
+        }
+        for (of, root) in [(writer.prefix, written), (reader.prefix, read)] {
+            if !self.types.missing(of, root, 1).is_empty() {
+                let is_awaited = self.lookups.is_awaited(of, root);
+                return if is_awaited { TypeRelation::Undecided } else { TypeRelation::Unknown };
+            }
+        }
+        self.type_difference(writer, reader).map_or(TypeRelation::Assignable, TypeRelation::Different)
+    }
+
+    /// Wants to know the types of others by which endpoints of one topic may differ.
+    pub(super) fn want_types_that_differ(&mut self) {
+        let mut wanted = BTreeSet::new();
+        for endpoints in self.shared_topics() {
+            let told = endpoints.filter_map(|guid| Some((guid.prefix, self.get(guid)?.type_ids)));
+            let told: Vec<_> = told.filter(|(_, ids)| *ids != TypeIds::default()).collect();
+            if told.iter().all(|(_, ids)| Some(ids) == told.first().map(|(_, first)| first)) {
+                continue;
+            }
+            // Pairs are compared by what both told: see `roots`.
+            let all_are_complete = told.iter().all(|(_, ids)| ids.complete.is_some());
+            for (of, ids) in told.into_iter().filter(|(of, _)| *of != self.own) {
+                let minimal = ids.minimal.filter(|_| !all_are_complete);
+                wanted.extend(ids.complete.into_iter().chain(minimal).map(|root| (of, root)));
+            }
+        }
+        for (of, root) in wanted {
+            if !self.types.missing(of, root, 1).is_empty() {
+                self.lookups.awaits(of, root);
+            }
         }
     }
 

@@ -13,14 +13,21 @@ use crate::status::IncompatibleQosStatus;
 /// their values are not: they may be secret.
 impl fmt::Display for QosSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Self::default();
-        let mut told = 0;
-        for policy in POLICIES.iter().filter(|policy| !(policy.equal)(self, &default)) {
-            let separator = if told == 0 { "" } else { ", " };
-            write!(f, "{separator}{} {}", policy.name, in_words(self, policy.name))?;
-            told += 1;
+        let told = self.differing_from(&Self::default());
+        for (place, (name, value)) in told.iter().enumerate() {
+            write!(f, "{}{name} {value}", if place == 0 { "" } else { ", " })?;
         }
-        if told == 0 { f.write_str("defaults") } else { Ok(()) }
+        if told.is_empty() { f.write_str("defaults") } else { Ok(()) }
+    }
+}
+
+impl QosSet {
+    /// The policies in which it differs from another set, such as [`QosSet::writer`] or [`QosSet::reader`]:
+    /// the name and its value in words, of properties the names.
+    #[must_use]
+    pub fn differing_from(&self, other: &Self) -> Vec<(&'static str, String)> {
+        let differing = POLICIES.iter().filter(|policy| !(policy.equal)(self, other));
+        differing.map(|policy| (policy.name, in_words(self, policy.name))).collect()
     }
 }
 
@@ -160,6 +167,10 @@ mod tests {
     fn a_qos_tells_what_is_not_the_default() {
         assert_eq!(QosSet::default().to_string(), "defaults");
         assert_eq!(QosSet::writer().to_string(), "RELIABILITY RELIABLE 100 ms");
+        assert_eq!(QosSet::writer().differing_from(&QosSet::writer()), []);
+        let durable = QosSet::writer().durability(Durability::TransientLocal);
+        let expected = [("DURABILITY", "TRANSIENT_LOCAL".to_owned())];
+        assert_eq!(durable.differing_from(&QosSet::writer()), expected);
         let mut qos = QosSet::reader()
             .keep_last(5)
             .durability(Durability::TransientLocal)

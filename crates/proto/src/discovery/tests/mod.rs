@@ -6,6 +6,7 @@ mod departures;
 mod explain;
 mod hostile;
 mod ignore;
+mod judge;
 mod lead;
 mod links;
 mod many;

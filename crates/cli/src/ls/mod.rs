@@ -1,0 +1,110 @@
+//! `plainsong ls`: who is there, what they have, and what matches and what does not.
+
+mod screen;
+mod show;
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use plainsong::Error;
+use plainsong::prelude::*;
+
+use crate::look::{self, DomainOptions, view::View};
+use crate::output::{self, say};
+use crate::stop::Stop;
+
+/// It could not look.
+const FAILED: u8 = 3;
+/// How often `--watch` looks again.
+const LOOK_PERIOD: Duration = Duration::from_millis(200);
+
+/// Options of `plainsong ls`.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  plainsong ls
+  plainsong ls endpoints --json | jq '.endpoints[] | select(.mismatches != [])'
+
+Exit status: 0 if it could look, 2 after an unknown option, 3 after an error. docs/tools.md has the shape of the
+JSON; plainsong doctor says what to do about pairs that do not match.")]
+pub(crate) struct Options {
+    /// What to show [default: participants, topics, and pairs that do not match]
+    #[arg(value_enum)]
+    what: Option<What>,
+    #[command(flatten)]
+    domain: DomainOptions,
+    /// Go on looking until interrupted: changes as lines, or a screen at a terminal
+    #[arg(long)]
+    watch: bool,
+    /// Also tools like this one, and what the groups of ATOMIC topics talk by
+    #[arg(long)]
+    all: bool,
+}
+
+/// A part of what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum What {
+    /// Processes and their products
+    Participants,
+    /// Topics, their types, and how many endpoints they have
+    Topics,
+    /// Types, and which topics have them
+    Types,
+    /// Writers and readers, their QoS where it is not the default, and whom they match
+    Endpoints,
+    /// Pairs of a writer and a reader of one topic that do not match, and why
+    Mismatches,
+}
+
+/// Looks; see [`Options`] for the exit status.
+pub(crate) fn run(options: &Options) -> ExitCode {
+    match list(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cannot look at domain {}: {error}", options.domain.domain);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn list(options: &Options) -> Result<(), Error> {
+    let io = |source| Error::Io { what: "installing signal handlers".into(), source };
+    let stop = Stop::on_signals().map_err(io)?;
+    let DomainOptions { domain, json, wait } = options.domain;
+    let participant = look::join(domain, "ls", look::config()?)?;
+    if options.watch && !json && output::is_for_people() {
+        let io = |source| Error::Io { what: "drawing on the terminal".into(), source };
+        let look = || View::of(&participant, options.all);
+        return screen::draw(options.what, &participant, look, &stop).map_err(io);
+    }
+    if options.watch {
+        return watch(options, &participant, &stop);
+    }
+    look::settle(&participant, look::QUIET_FOR, wait, &stop)?;
+    let view = View::of(&participant, options.all)?;
+    if json {
+        say!("{}", show::json(&view, options.what));
+    } else {
+        show::print(&view, options.what);
+    }
+    Ok(())
+}
+
+/// Prints what comes, changes and goes, a line each, until the end of the program or of who reads it.
+fn watch(options: &Options, participant: &DomainParticipant, stop: &Stop) -> Result<(), Error> {
+    let mut known = BTreeMap::new();
+    while !stop.is_told() {
+        participant.ask_types()?;
+        let now = show::items(&View::of(participant, options.all)?, options.what);
+        for line in show::changes(&known, &now, options.domain.json) {
+            if !output::print(format_args!("{line}\n")) {
+                return Ok(());
+            }
+        }
+        known = now;
+        stop.sleep(LOOK_PERIOD);
+    }
+    Ok(())
+}
