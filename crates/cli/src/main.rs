@@ -9,8 +9,11 @@ mod look;
 mod ls;
 mod output;
 mod perf;
+mod play;
+mod record;
 mod shape_type;
 mod shapes;
+mod span;
 mod stop;
 mod witness;
 
@@ -36,6 +39,10 @@ enum Command {
     Idl(idl::Options),
     /// Who is there: participants, topics, types, endpoints, what matches and what does not.
     Ls(ls::Options),
+    /// Play a recording: write what it has again, at the same times.
+    Play(Box<play::Options>),
+    /// Record topics to an MCAP file, which Foxglove and tools of ROS 2 open.
+    Record(record::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(Box<shapes::Options>),
     /// Vote in the groups of ATOMIC topics, as a member of none.
@@ -55,6 +62,8 @@ fn main() -> ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Idl(options) => idl::run(&options),
         Command::Ls(options) => ls::run(&options),
+        Command::Play(options) => play::run(&options),
+        Command::Record(options) => record::run(&options),
         Command::Shapes(options) => shapes::run(&options),
         Command::Witness(options) => witness::run(&options),
         Command::Perf(options) => perf::run(&options),
