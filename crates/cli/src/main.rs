@@ -11,10 +11,12 @@ mod output;
 mod perf;
 mod play;
 mod record;
+mod screen;
 mod shape_type;
 mod shapes;
 mod span;
 mod stop;
+mod top;
 mod witness;
 
 use std::process::ExitCode;
@@ -45,6 +47,8 @@ enum Command {
     Record(record::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(Box<shapes::Options>),
+    /// Live rates, latencies, losses and resources of the topics and processes of a domain.
+    Top(top::Options),
     /// Vote in the groups of ATOMIC topics, as a member of none.
     Witness(witness::Options),
     /// The laboratory: measure this product and others, and report it.
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Play(options) => play::run(&options),
         Command::Record(options) => record::run(&options),
         Command::Shapes(options) => shapes::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Witness(options) => witness::run(&options),
         Command::Perf(options) => perf::run(&options),
     }

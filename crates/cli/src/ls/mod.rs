@@ -13,6 +13,7 @@ use plainsong::prelude::*;
 
 use crate::look::{self, DomainOptions, view::View};
 use crate::output::{self, say};
+use crate::screen::draw;
 use crate::stop::Stop;
 
 /// It could not look.
@@ -76,8 +77,8 @@ fn list(options: &Options) -> Result<(), Error> {
     let participant = look::join(domain, "ls", look::config()?)?;
     if options.watch && !json && output::is_for_people() {
         let io = |source| Error::Io { what: "drawing on the terminal".into(), source };
-        let look = || View::of(&participant, options.all);
-        return screen::draw(options.what, &participant, look, &stop).map_err(io);
+        let look = || screen::page(options.what, &participant, &View::of(&participant, options.all)?);
+        return draw(&stop, look).map_err(io);
     }
     if options.watch {
         return watch(options, &participant, &stop);

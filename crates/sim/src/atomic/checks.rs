@@ -100,9 +100,12 @@ impl World {
         self.truth.delivered(instance, &format!("p{index}"), delivered);
         self.check_held(index, delivered);
         let keeps = self.plan.config.keeps_history;
+        let view = self.truth.view(instance, delivered.epoch);
+        let is_first_of_epoch = view.is_some_and(|view| position == view.base_position + 1);
         let app = &mut self.processes[index].app;
         let last = std::mem::replace(&mut app.last, position);
-        let is_next = position == last + 1;
+        // It may have gone again when it is heard of its first epoch.
+        let is_next = position == last + 1 || app.begins && !keeps && is_first_of_epoch;
         let may_skip = keeps && position > last;
         let begins = std::mem::replace(&mut app.begins, false);
         // It begins again, and has been told so.
