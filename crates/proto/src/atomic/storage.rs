@@ -35,7 +35,8 @@ pub struct Slot {
 /// One change of what is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Change<B> {
-    /// What follows belongs to this group. What was kept of another is void (`discards`), and is put aside.
+    /// What follows belongs to this group. What was kept of another is void (`discards`), and is put aside,
+    /// but for the claims ([`is_claim`]).
     Begin {
         /// Which group.
         instance: u64,
@@ -167,6 +168,12 @@ enum Table {
 #[must_use]
 pub fn is_vote(key: &[u8]) -> bool {
     key.first() == Some(&(Table::Vote as u8))
+}
+
+/// Whether a key says as whom a member may have spoken: that outlives its group, since others may name it.
+#[must_use]
+pub fn is_claim(key: &[u8]) -> bool {
+    key.first() == Some(&(Table::Claims as u8))
 }
 
 fn key(table: Table, words: &[u64]) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plainsong_proto::atomic::storage::{Change, Image};
+use plainsong_proto::atomic::storage::{Change, Image, is_claim};
 use plainsong_proto::atomic::view::Report;
 use plainsong_proto::atomic::{Member, Storage};
 use plainsong_proto::malformed::Malformed;
@@ -84,7 +84,7 @@ impl World {
                 Change::Begin { instance, discards } => {
                     process.disk_instance = *instance;
                     if *discards {
-                        disk.clear();
+                        disk.retain(|key, _| is_claim(key));
                     }
                 }
                 Change::View(view, rank) => {

@@ -14,7 +14,7 @@ use redb::{
 };
 
 use plainsong_proto::atomic::entry::Entry;
-use plainsong_proto::atomic::storage::{Image, is_vote};
+use plainsong_proto::atomic::storage::{Image, is_claim, is_vote};
 
 use super::{Batch, Store, StoreError};
 use crate::atomic::name::Name;
@@ -95,16 +95,35 @@ impl FileStore {
         self.database.as_ref().ok_or_else(closed)
     }
 
-    /// Renames the file, and opens another in its place.
+    /// Keeps the file under another name, and puts one in its place that has only what outlives a group.
+    /// Under its own name there is one or the other at any time.
     fn replace(&mut self) -> Result<(), StoreError> {
         let file = self.file.clone();
         let of_open = |error| StoreError::of_open(&file, error);
-        drop(self.database.take());
-        fs::rename(&file, self.free_aside()).map_err(of_open)?;
+        let (mut kept, is_voter) = (Batch::new(), self.group.contains_key(VOTER));
+        self.read(&mut |key, value| {
+            if is_claim(key) || is_voter && is_vote(key) {
+                kept.insert(key.to_vec(), Some(value.to_vec()));
+            }
+        })?;
+        let next = file.with_extension("next");
+        match fs::remove_file(&next) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(of_open(error)),
+            _ => {}
+        }
+        let mut made = Self::open(&next)?;
+        made.commit(&kept)?;
+        made.say_group(std::mem::take(&mut self.group))?;
+        drop((made, self.database.take()));
+        let aside = self.free_aside();
+        // Where a file can have one name only.
+        fs::hard_link(&file, &aside).or_else(|_| fs::copy(&file, &aside).map(drop)).map_err(of_open)?;
         sync_directory_of(&file).map_err(of_open)?;
-        let group = std::mem::take(&mut self.group);
+        fs::rename(&next, &file).map_err(of_open)?;
+        sync_directory_of(&file).map_err(of_open)?;
         *self = Self::open(&file)?;
-        self.say_group(group)
+        self.group = self.read_group()?;
+        Ok(())
     }
 
     /// Refuses a file that says it is of another group, or of one with other voters; what it does not say
@@ -193,19 +212,6 @@ impl FileStore {
         Ok(())
     }
 
-    /// Copies the file, and goes on with its votes alone: they are for good, whatever becomes of the group.
-    fn keep_votes(&self) -> Result<(), StoreError> {
-        let (mut all, mut gone) = (Batch::new(), Batch::new());
-        self.read(&mut |key, value| {
-            all.insert(key.to_vec(), Some(value.to_vec()));
-            if !is_vote(key) {
-                gone.insert(key.to_vec(), None);
-            }
-        })?;
-        Self::open(&self.free_aside())?.commit(&all)?;
-        self.write(&gone)
-    }
-
     /// A name for what is put aside.
     fn free_aside(&self) -> PathBuf {
         let mut aside = (1_u32..).map(|number| self.file.with_extension(format!("{number}.aside")));
@@ -261,7 +267,7 @@ impl Store for FileStore {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let replaced = if self.group.contains_key(VOTER) { self.keep_votes() } else { self.replace() };
+        let replaced = self.replace();
         self.failed = replaced.as_ref().err().cloned();
         replaced
     }

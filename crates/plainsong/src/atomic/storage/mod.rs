@@ -38,8 +38,8 @@ pub(crate) trait Store: Send {
     /// every later call fails with the same error, and the file is to be opened anew.
     fn commit(&mut self, batch: &Batch) -> Result<(), StoreError>;
 
-    /// Puts the file aside under another name, and goes on with an empty one, or with the votes of a voter
-    /// with a name alone: nothing that was kept is lost.
+    /// Puts the file aside under another name, and goes on with one that has only the claims of its member
+    /// and the votes of a voter with a name: nothing that was kept is lost.
     fn put_aside(&mut self) -> Result<(), StoreError>;
 }
 

@@ -360,24 +360,35 @@ impl Store for Slow {
 }
 
 #[test]
-fn what_a_voter_has_of_a_group_that_is_void_is_put_aside_and_its_votes_stay() {
+fn what_is_kept_of_a_group_that_is_void_is_put_aside_and_claims_and_the_votes_of_voters_stay() {
     let directory = Directory::new("votes");
     let state = StateDirectory::open(&directory.0, 0).unwrap();
     let name = Name::new("plan", "");
     let mut store = state.store(&name, &by_voters("a,b,c", Some("a"))).unwrap();
     let vote = (b"\x0b, and a number".to_vec(), b"vote".to_vec());
-    assert!(atomic::storage::is_vote(&vote.0));
-    let all = Map::from([(b"\x01".to_vec(), b"group".to_vec()), vote.clone()]);
+    let claims = (b"\x02".to_vec(), b"claims".to_vec());
+    assert!(atomic::storage::is_vote(&vote.0) && atomic::storage::is_claim(&claims.0));
+    let stays = Map::from([claims.clone(), vote.clone()]);
+    let all = Map::from([(b"\x01".to_vec(), b"group".to_vec()), claims.clone(), vote.clone()]);
     store.commit(&all.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()).unwrap();
     for round in 1..=2 {
         store.put_aside().unwrap();
-        assert_eq!(all_of(&*store), Map::from([vote.clone()]));
+        assert_eq!(all_of(&*store), stays);
         let aside = store.file().with_extension(format!("{round}.aside"));
         let kept = all_of(&FileStore::open(&aside).unwrap());
-        assert_eq!(kept, if round == 1 { all.clone() } else { Map::from([vote.clone()]) });
+        assert_eq!(kept, if round == 1 { all.clone() } else { stays.clone() });
+        assert!(!store.file().with_extension("next").exists());
     }
     drop(store);
-    assert_eq!(all_of(&*state.store(&name, &by_voters("a,b,c", Some("a"))).unwrap()), Map::from([vote]));
+    assert_eq!(all_of(&*state.store(&name, &by_voters("a,b,c", Some("a"))).unwrap()), stays);
+    // Without a vote of its own.
+    let name = Name::new("route", "");
+    let mut store = state.store(&name, &by_members()).unwrap();
+    // What an interrupted start of this left is in nobody's way.
+    std::fs::write(store.file().with_extension("next"), b"half").unwrap();
+    store.commit(&all.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect()).unwrap();
+    store.put_aside().unwrap();
+    assert_eq!(all_of(&*store), Map::from([claims]));
 }
 
 /// A file from before that says nothing of its voters: they are those of its view.

@@ -359,9 +359,6 @@ impl<B: Body> Member<B> {
     pub(super) fn store_begin(&mut self, discards: bool) {
         self.disk.places.clear();
         self.store(Change::Begin { instance: self.instance, discards });
-        if discards && !self.disk.claims.is_empty() {
-            self.store_claims();
-        }
     }
 
     /// Its group goes on with what it has, and others may have had more.
