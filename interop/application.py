@@ -213,6 +213,14 @@ class Scene:
         """A further subscriber, of the publisher's product."""
         return self._start("beside", self._publisher, ["-S"], options, {})
 
+    def tool(self, *words):
+        """A command of Plainsong, whichever side that is."""
+        own = next(it for it in (self._publisher, self._subscriber) if it.name.startswith("plainsong"))
+        command = [own.command[0], *words]
+        application = Application(f"plainsong {words[0]}", command, own.environment)
+        self._applications.append(application)
+        return application
+
     def octets_sent(self):
         """What all applications together have put on the wire so far; the namespace is theirs."""
         with open("/proc/self/net/dev", encoding="ascii") as interfaces:

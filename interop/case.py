@@ -20,7 +20,7 @@ FAREWELL_SECONDS = 3
 QUIET_SECONDS = 3
 
 # What cases are about, in the order of the table at the end: the groups of the OMG's tests, and
-# two of ours, for participants that go and for a policy of Plainsong.
+# three of ours: for participants that go, for a policy of Plainsong, and for its tools.
 GROUPS = (
     "Domain",
     "Topic",
@@ -40,6 +40,7 @@ GROUPS = (
     "OrderedAccess",
     "Cft",
     "Consistency",
+    "Tools",
 )
 CASES = []
 

@@ -60,7 +60,17 @@ NOT_ATOMIC = {
     "publisher:atomic_writer": "it has no CONSISTENCY",
     "subscriber:atomic_reader": "it has no CONSISTENCY",
 }
+# The tools of Plainsong learn the type of a topic from the wire; another product makes the topic.
+NO_TELEMETRY = {
+    "publisher:telemetry_writer": "its shapes application knows one type",
+    "subscriber:telemetry_reader": "its shapes application knows one type",
+}
+NO_TOOLS = {
+    "subscriber:telemetry_writer": "the tools are those of Plainsong",
+    "publisher:telemetry_reader": "the tools are those of Plainsong",
+}
 CYCLONE_LACKS = {
+    **NO_TOOLS,
     **NOT_ATOMIC,
     **NO_TIME_FILTER,
     **EXPLAINS_NOTHING,
@@ -75,17 +85,19 @@ OWN = ("plainsong", "plainsong_udp")
 def table(plainsong, peers_directory):
     """Every product by name, Plainsong first."""
     peers = pathlib.Path(peers_directory).absolute()
-    command, lacks = [pathlib.Path(plainsong).absolute(), "shapes"], {**NO_OTHER_TYPE, **LEARNS_NOTHING}
+    command, lacks = [pathlib.Path(plainsong).absolute(), "shapes"], {**NO_OTHER_TYPE, **LEARNS_NOTHING, **NO_TELEMETRY}
     products = [
         Product("plainsong", command, lacks, {"PLAINSONG_SHARED_MEMORY": "auto"}),
         Product("plainsong_udp", command, lacks, {"PLAINSONG_SHARED_MEMORY": "off"}),
-        Product("cyclone_c", [peers / "cyclone_c"], lacks={**CYCLONE_LACKS, **NO_OTHER_TYPE, **LEARNS_NOTHING}),
+        Product("cyclone_c", [peers / "cyclone_c"], lacks={**CYCLONE_LACKS, **NO_OTHER_TYPE, **LEARNS_NOTHING, **NO_TELEMETRY}),
         Product("cyclone_python", [peers / "cyclone_python"], lacks=CYCLONE_LACKS),
         Product(
             "fastdds_cpp",
             [peers / "fastdds_cpp"],
             lacks={
                 **NOT_ATOMIC,
+                **NO_TELEMETRY,
+                **NO_TOOLS,
                 **NO_TIME_FILTER,
                 **EXPLAINS_NOTHING,
                 **NO_OTHER_TYPE,
@@ -103,7 +115,12 @@ def table(plainsong, peers_directory):
 
 def find(products, name):
     """A product by name, or any executable."""
-    unknown = {"shares_memory": "whether it shares memory is not known", **NOT_ATOMIC}
+    unknown = {
+        "shares_memory": "whether it shares memory is not known",
+        **NOT_ATOMIC,
+        **NO_TELEMETRY,
+        **NO_TOOLS,
+    }
     return products.get(name) or Product(os.path.basename(name), name.split(), lacks=unknown)
 
 

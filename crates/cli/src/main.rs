@@ -17,11 +17,13 @@ mod shapes;
 mod span;
 mod stop;
 mod top;
+mod topic;
 mod witness;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use topic::meter::Quantity;
 
 /// Plainsong: a Data Distribution Service.
 #[derive(Parser)]
@@ -37,6 +39,12 @@ enum Command {
     Atomic(atomic::Options),
     /// Show moving shapes between processes of this machine, and any other DDS on the same topic.
     Demo(demo::Options),
+    /// How late samples of a topic come.
+    Delay(topic::meter::Options),
+    /// How often samples of a topic come.
+    Hz(topic::meter::Options),
+    /// How many octets of a topic come.
+    Bw(topic::meter::Options),
     /// Compile IDL files: check them, and write Rust types.
     Idl(idl::Options),
     /// Who is there: participants, topics, types, endpoints, what matches and what does not.
@@ -45,6 +53,12 @@ enum Command {
     Play(Box<play::Options>),
     /// Record topics to an MCAP file, which Foxglove and tools of ROS 2 open.
     Record(record::Options),
+    /// Write samples to a topic, whatever its type is.
+    Pub(topic::publish::Options),
+    /// Print the samples of a topic, whatever its type is.
+    Sub(topic::subscribe::Options),
+    /// Print the type of a topic as IDL, as those who have it tell it.
+    Type(topic::describe::Options),
     /// The OMG interoperability application: publish or subscribe to shapes.
     Shapes(Box<shapes::Options>),
     /// Live rates, latencies, losses and resources of the topics and processes of a domain.
@@ -63,11 +77,17 @@ fn main() -> ExitCode {
     }
     match arguments().command {
         Command::Atomic(options) => atomic::run(&options),
+        Command::Bw(options) => topic::meter::run(&options, Quantity::Bandwidth),
+        Command::Delay(options) => topic::meter::run(&options, Quantity::Delay),
         Command::Demo(options) => demo::run(&options),
+        Command::Hz(options) => topic::meter::run(&options, Quantity::Rate),
         Command::Idl(options) => idl::run(&options),
         Command::Ls(options) => ls::run(&options),
         Command::Play(options) => play::run(&options),
         Command::Record(options) => record::run(&options),
+        Command::Pub(options) => topic::publish::run(&options),
+        Command::Sub(options) => topic::subscribe::run(&options),
+        Command::Type(options) => topic::describe::run(&options),
         Command::Shapes(options) => shapes::run(&options),
         Command::Top(options) => top::run(&options),
         Command::Witness(options) => witness::run(&options),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plainsong::prelude::{GuardCondition, WaitSet};
+use plainsong::prelude::{Condition, GuardCondition, WaitSet};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -38,6 +38,11 @@ impl Stop {
     /// Ends the program from within.
     pub(crate) fn tell(&self) {
         self.guard.set_trigger_value(true);
+    }
+
+    /// From now on this ends [`Stop::sleep`] too, while it is so.
+    pub(crate) fn also_wakes(&self, condition: &Condition) {
+        self.waiting.attach(condition.clone());
     }
 
     /// Sleeps, but not past the end of the program.

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
+import telemetry
 from cyclonedds import idl
 from cyclonedds.builtin import BuiltinDataReader, BuiltinTopicDcpsPublication
 from cyclonedds.core import InstanceState, Listener, Policy, Qos
@@ -160,6 +161,8 @@ def parse():
     # A type of the same name whose sizes are floating-point numbers.
     parser.add_argument("--other-type", action="store_true")
     parser.add_argument("--learn-type", action="store_true")
+    # Instead of shapes a type with a bit of everything.
+    parser.add_argument("--telemetry", action="store_true")
     parser.set_defaults(best_effort=False)
     options, unknown = parser.parse_known_args()
     if unknown:
@@ -299,6 +302,24 @@ def learned_type(participant, topic):
     return ShapeType
 
 
+def publish_telemetry(options, participant, topic):
+    writer = DataWriter(Publisher(participant, qos=group_qos(options)), topic, qos=endpoint_qos(options))
+    count = 0
+    while not stopped:
+        writer.write(telemetry.sample(count))
+        count += 1
+        sleep_ms(options.write_period)
+
+
+def subscribe_telemetry(options, participant, topic):
+    reader = DataReader(Subscriber(participant, qos=group_qos(options)), topic, qos=endpoint_qos(options))
+    while not stopped:
+        for sample in reader.take(N=32):
+            if sample.sample_info.valid_data:
+                say(repr(sample))
+        sleep_ms(options.read_period)
+
+
 def main():
     options = parse()
     signal.signal(signal.SIGINT, stop)
@@ -307,9 +328,14 @@ def main():
     shape_type = OtherShapeType if options.other_type else ShapeType
     if options.learn_type:
         shape_type = learned_type(participant, options.topic)
+    if options.telemetry:
+        shape_type = telemetry.Telemetry
     topic = Topic(participant, options.topic, shape_type)
     say(f"Create topic: {options.topic}")
-    (publish if options.publish else subscribe)(options, participant, topic)
+    if options.telemetry:
+        (publish_telemetry if options.publish else subscribe_telemetry)(options, participant, topic)
+    else:
+        (publish if options.publish else subscribe)(options, participant, topic)
     # Without listeners, so that none is called while the interpreter goes down.
     participant.set_listener(None)
     say("Done.")

@@ -186,6 +186,16 @@ impl<'a> DataRef<'a> {
         })
     }
 
+    /// Those members of a structure that are part of a key: the key members, or all where there are none.
+    pub fn key_members(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
+        let structure = if let Kind::Structure(structure) = &self.ty.kind { Some(structure) } else { None };
+        let is_key = move |place: usize| {
+            structure.is_some_and(|it| !it.keyed || it.members.get(place).is_some_and(|member| member.key))
+        };
+        let members = self.members().enumerate();
+        members.filter(move |(place, _)| is_key(*place)).map(|(_, member)| member)
+    }
+
     /// The member of a structure with this name, and the selected one of a union.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Self> {
