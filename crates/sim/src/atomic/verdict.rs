@@ -99,8 +99,10 @@ impl World {
         };
         let has_vote = |voter| alive().any(|it| is_voter(it, voter)) || self.may_find_out(view, voter);
         let votes = view.voters.iter().filter(|voter| has_vote(**voter)).count();
+        // Of two groups that were made apart a member may be named in both.
+        let is_here = |it: &&Process| it.epoch().is_some_and(|(own, _)| own == instance) && !it.is_leaving;
         let inside = |id: MemberId| {
-            let mut members = alive().filter(|it| !it.is_leaving).filter_map(Process::member);
+            let mut members = alive().filter(is_here).filter_map(Process::member);
             members.find(|member| member.place() == Some(id))
         };
         let has_all = |member: &Member<Entry>| {
