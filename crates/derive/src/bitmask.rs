@@ -95,9 +95,11 @@ fn holder<'a>(input: &DeriveInput, data: &'a DataStruct) -> syn::Result<(&'a Typ
     let (Some(field), 1) = (fields.unnamed.first(), fields.unnamed.len()) else {
         return Err(Error::new_spanned(fields, advice));
     };
-    let is_named = |name: &str| matches!(&field.ty, Type::Path(path) if path.path.is_ident(name));
+    // A macro may have put it in a group.
+    let ty = if let Type::Group(group) = &field.ty { &*group.elem } else { &field.ty };
+    let is_named = |name: &str| matches!(ty, Type::Path(path) if path.path.is_ident(name));
     let found = HOLDERS.iter().find(|(name, _)| is_named(name));
-    found.map(|(_, bits)| (&field.ty, *bits)).ok_or_else(|| Error::new_spanned(&field.ty, advice))
+    found.map(|(_, bits)| (ty, *bits)).ok_or_else(|| Error::new_spanned(ty, advice))
 }
 
 /// Which bit each flag is: that it says, or the one after the flag before.

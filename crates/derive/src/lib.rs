@@ -50,7 +50,8 @@ use bounds::Bounds;
 /// nest. `try_construct = "trim"` or `"use_default"` says what happens to a value that does not fit, for
 /// which otherwise the sample is dropped. `octet` and `external` tell others what IDL calls so.
 ///
-/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, `name`, `id`, and the limits of members.
+/// On a variant of a union: `case = 1` or `case(1, 2)`, `default`, or `default = 7` for the discriminator
+/// that is written with it, `name`, `id`, and the limits of members.
 /// On a variant of an enumeration: `name`, and `default` for the literal that members take when they are not
 /// sent. On a member of a bit set: `bits = 3`, `name`, and `position = 8` where bits are left out before it.
 ///

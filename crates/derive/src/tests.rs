@@ -40,6 +40,7 @@ fn errors_point_at_the_variant_and_say_what_to_do() {
     assert_error(&union("#[dds(default)] B, #[dds(default)] C"), "#[dds(default)] C", "at most one default");
     assert_error(&union("#[dds(case = X)] B, #[dds(default)] C"), "#[dds(default)] C", "label to write");
     assert_error(&union("#[dds(case = 1, key)] B"), "key", "goes on the union");
+    assert_error(&union("#[dds(case = 1)] B, #[dds(default = 1)] C"), "1", "selects another variant");
 }
 
 #[test]

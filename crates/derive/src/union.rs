@@ -7,7 +7,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DataEnum, DeriveInput, Error, Expr, ExprLit, ExprUnary, Fields, Lit, LitInt, Type, UnOp, Variant};
 
-use crate::attribute::{Extensibility, MemberAttributes, TypeAttributes, mentions};
+use crate::attribute::{DefaultValue, Extensibility, MemberAttributes, TypeAttributes, mentions};
 use crate::bounds::Bounds;
 
 /// A variant: the member a discriminator value selects, or none.
@@ -91,6 +91,14 @@ fn cases<'a>(input: &DeriveInput, data: &'a DataEnum) -> syn::Result<Vec<Case<'a
             }
         }
     }
+    for variant in &data.variants {
+        if let Some(DefaultValue::Expression(label)) =
+            MemberAttributes::parse(&variant.attrs, &variant.ident)?.default
+            && labelled.contains(&label.to_token_stream().to_string())
+        {
+            return Err(Error::new_spanned(label, "this discriminator selects another variant"));
+        }
+    }
     let unused = unused_label(data)?;
     let mut cases = Vec::<Case<'_>>::new();
     for (variant, automatic) in data.variants.iter().zip(1..) {
@@ -128,7 +136,11 @@ fn case<'a>(union: &Ident, variant: &'a Variant, automatic: u32, unused: &Expr) 
         }
     };
     let default = parsed.default.is_some();
-    let written = match (parsed.cases.first(), default) {
+    let told = match &parsed.default {
+        Some(DefaultValue::Expression(label)) => Some(&**label),
+        _ => parsed.cases.first(),
+    };
+    let written = match (told, default) {
         (Some(label), _) => label.clone(),
         (None, true) => unused.clone(),
         (None, false) => {
@@ -159,10 +171,11 @@ fn unused_label(data: &DataEnum) -> syn::Result<Expr> {
     for variant in &data.variants {
         let parsed = MemberAttributes::parse(&variant.attrs, &variant.ident)?;
         let named = parsed.cases.iter().any(|label| number(label).is_none());
-        if parsed.default.is_some() && parsed.cases.is_empty() && named_labels(data)? {
+        let is_silent = matches!(parsed.default, Some(DefaultValue::Trait(_))) && parsed.cases.is_empty();
+        if is_silent && named_labels(data)? {
             return Err(Error::new_spanned(
                 variant,
-                "the labels of this union are not numbers; give the default variant the label to write: #[dds(default, case = …)]",
+                "the labels of this union are not numbers; give the default variant the label to write: #[dds(default = …)]",
             ));
         }
         if !named {

@@ -309,7 +309,7 @@ impl Own<'_> {
                 });
                 DefinitionKind::Enumeration(Enumeration {
                     bit_bound: u32::from(*bit_bound),
-                    extensibility: told.map_or(Extensibility::Appendable, extensibility),
+                    extensibility: told.map(extensibility),
                     ignore_literal_names: false,
                     literals: literals.collect::<Found<_>>()?,
                 })

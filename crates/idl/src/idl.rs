@@ -99,7 +99,8 @@ impl Writer<'_> {
             DefinitionKind::Structure(structure) => self.structure(&own, structure),
             DefinitionKind::Union(union) => self.union(&own, union),
             DefinitionKind::Enumeration(enumeration) => {
-                let mut annotations = vec![extensibility(enumeration.extensibility).to_owned()];
+                let mut annotations: Vec<_> =
+                    enumeration.extensibility.map(|it| extensibility(it).to_owned()).into_iter().collect();
                 if enumeration.bit_bound != 32 {
                     annotations.push(format!("@bit_bound({})", enumeration.bit_bound));
                 }

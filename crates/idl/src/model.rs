@@ -303,8 +303,8 @@ pub struct Case {
 pub struct Enumeration {
     /// Bits of a value.
     pub bit_bound: u32,
-    /// `@extensibility`, which matters for assignability.
-    pub extensibility: Extensibility,
+    /// `@extensibility`, where it is told: it matters for assignability.
+    pub extensibility: Option<Extensibility>,
     /// `@ignore_literal_names`
     pub ignore_literal_names: bool,
     /// In the order of the input.

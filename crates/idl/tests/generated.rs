@@ -15,7 +15,7 @@ pub mod types {
 
 /// Types of members.
 pub mod cdr {
-    pub use plainsong_proto::cdr::{WChar, WString};
+    pub use plainsong_proto::cdr::{Float128, WChar, WString};
 }
 
 #[allow(missing_docs, dead_code, unreachable_pub)]
@@ -26,8 +26,8 @@ mod generated {
 use std::fmt::Debug;
 
 use generated::plant::{
-    Bigs, Choice, Command, Device, Keyed, Keywords, Left, Node, Point, Pump, PumpState, Reading, Right, Tree,
-    Value, parts,
+    Alarms, Bigs, ByFlag, ByLetter, Car, Choice, Command, Device, Exact, Flags, Keyed, Keywords, Left, Node,
+    Point, Pump, PumpState, Reading, Right, Tree, Value, parts,
 };
 use plainsong_proto::cdr::{DdsType, Endianness, XcdrVersion, from_payload, to_payload};
 use plainsong_proto::filter::Filter;
@@ -44,7 +44,8 @@ fn assert_survives<T: DdsType + PartialEq + Debug>(value: &T) {
 #[test]
 fn generated_types_survive_encoding() {
     let pump = Pump {
-        name: "north".to_owned(),
+        device: Device { name: "north".to_owned(), serial: 1 },
+        alarms: Alarms::LEAK | Alarms::HOT,
         speed: -4,
         state: PumpState::Broken,
         path: vec![Point { x: 1.5, y: -2.0 }],
@@ -71,6 +72,17 @@ fn generated_types_survive_encoding() {
     assert_survives(&Keyed { id: 5 });
     assert_survives(&Tree { pair: Some(Box::new([Tree::default(), Tree::default()])) });
     assert_survives(&Bigs { all: [[1; 300], [2; 300]], one: None });
+    assert_survives(&ByLetter::Omega(3));
+    assert_survives(&ByLetter::Other(0));
+    assert_survives(&ByFlag::Hot("x".to_owned()));
+    let flags = Flags { level: 7, count: -512 };
+    let exact = Exact {
+        long_one: 0.5.into(),
+        flags,
+        codes: vec![["abcd".to_owned(), String::new(), "é".to_owned()]],
+    };
+    assert_survives(&exact);
+    assert_survives(&Car { wheels: 3, exact, ..Car::default() });
     assert_survives(&Keywords { r#fn: 1, r#struct: 2, self_: 3, foo_bar: 4 });
 }
 
@@ -84,7 +96,7 @@ fn defaults_and_names_are_those_of_the_idl() {
     assert_eq!(<Pump as DdsType>::TYPE_NAME, "plant::Pump");
     assert_eq!(generated::plant::MAX_NAME, 32);
     assert_eq!(generated::plant::GREETING, "good day\n");
-    assert_eq!(generated::plant::ALARMS_LEAK, 16);
+    assert_eq!(Alarms::LEAK.bits(), 16);
     let long = Device { name: "x".repeat(33), serial: 0 };
     let refused = to_payload(&long, XcdrVersion::Xcdr2, Endianness::Little, &mut Vec::new());
     assert!(refused.is_err(), "the bound of an alias counts");

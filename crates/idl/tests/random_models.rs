@@ -159,7 +159,7 @@ impl Maker<'_> {
         });
         let mut literals = literals.collect::<Vec<_>>();
         literals.dedup_by_key(|literal| literal.value);
-        let extensibility = self.pick(&EXTENSIBILITIES);
+        let extensibility = self.one_in(2).then(|| self.pick(&EXTENSIBILITIES));
         let ignore_literal_names = self.one_in(5);
         DefinitionKind::Enumeration(Enumeration { bit_bound, extensibility, ignore_literal_names, literals })
     }

@@ -2,8 +2,8 @@
 //! elsewhere.
 
 pub use plainsong_proto::cdr::{
-    Encapsulation, EncodeError, Endianness, KeyHash, OctetSeq, WChar, WString, XcdrVersion, from_payload,
-    key_from_payload, key_hash, key_to_payload, to_payload,
+    Encapsulation, EncodeError, Endianness, Float128, KeyHash, OctetSeq, WChar, WString, XcdrVersion,
+    from_payload, key_from_payload, key_hash, key_to_payload, to_payload,
 };
 pub use plainsong_proto::malformed::Malformed;
 pub use plainsong_proto::payload::Payload;

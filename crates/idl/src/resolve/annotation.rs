@@ -298,6 +298,10 @@ impl Resolver<'_> {
     }
 
     pub(super) fn extensibility(&mut self, told: &Annotations<'_>) -> Extensibility {
+        self.told_extensibility(told).unwrap_or(self.extensibility)
+    }
+
+    pub(super) fn told_extensibility(&mut self, told: &Annotations<'_>) -> Option<Extensibility> {
         const WORDS: [(&str, Extensibility); 4] = [
             ("FINAL", Extensibility::Final),
             ("APPENDABLE", Extensibility::Appendable),
@@ -323,7 +327,7 @@ impl Resolver<'_> {
                 .note("and this is another", *first);
             self.say(said);
         }
-        all.first().map_or(self.extensibility, |(value, _)| *value)
+        all.first().map(|(value, _)| *value)
     }
 
     pub(super) fn hash_ids(&mut self, told: &Annotations<'_>) -> Option<bool> {

@@ -70,7 +70,7 @@ impl Resolver<'_> {
             let said = Diagnostic::error(enumeration.name.span, "an enumeration has at least one literal");
             return self.fail(said);
         }
-        let extensibility = self.extensibility(told);
+        let extensibility = self.told_extensibility(told);
         let ignore_literal_names = self.flag(told, "ignore_literal_names").unwrap_or(false);
         let bit_bound = bits as u32;
         Ok(DefinitionKind::Enumeration(Enumeration {

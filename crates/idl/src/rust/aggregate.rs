@@ -2,46 +2,62 @@
 
 use super::Writer;
 use crate::model::{
-    Aggregate, AutoId, Case, DefinitionId, DefinitionKind, Extensibility, Member, Primitive, Structure,
-    TryConstruct, Type, Union, Value,
+    Aggregate, AutoId, Case, DefinitionId, DefinitionKind, Extensibility, Member, Primitive, Structure, Type,
+    Union, Value,
 };
 use crate::resolve::hash_id;
 
 /// The largest array that the standard library has a default for.
 const DEFAULT_ARRAY_MAX: u32 = 32;
 
+/// The attribute that says it.
+pub(super) const fn extensibility(extensibility: Extensibility) -> &'static str {
+    match extensibility {
+        Extensibility::Final => "final",
+        Extensibility::Appendable => "appendable",
+        Extensibility::Mutable => "mutable",
+    }
+}
+
 impl Writer<'_> {
     pub(super) fn structure(&mut self, id: DefinitionId, structure: &Structure, derive: &str) {
         let definition = self.model.definition(id);
-        if structure.base.is_some() {
+        let (base, members) = super::parts(self.model, structure);
+        if let (Some(_), None) = (structure.base, base) {
             let message =
                 format!("peers are told the members of the bases of `{}` as its own", definition.full_name());
-            self.weaker(id, "base", message, "the derive has no inheritance; the octets are the same");
+            let hint = "a structure and its base have the same extensibility; the octets are the same";
+            self.weaker(id, "base", message, hint);
         }
-        let all =
-            self.model.all_members(structure).into_iter().zip(&self.names.members[id.0]).collect::<Vec<_>>();
+        let mut names = self.names.members[id.0].iter();
+        let base = base.and_then(|base| Some((base, names.next()?)));
+        let all = members.into_iter().zip(names).collect::<Vec<_>>();
         let (sent, left) = all.into_iter().partition::<Vec<_>, _>(|(member, _)| !member.non_serialized);
         for (member, _) in left {
             let message = format!("the member `{}` is not sent and is left out", member.name);
             self.weaker(id, &format!("non_serialized {}", id.0), message, "keep it beside the type");
         }
         let by_hand = sent.iter().any(|(member, _)| member.default.is_some() || self.is_long(member));
-        let eq = sent.iter().all(|(member, _)| self.has_eq(&member.ty));
+        let eq = self.model.all_members(structure).iter().all(|member| self.has_eq(&member.ty));
         self.head(id, &structure.aggregate, eq, !by_hand, derive, "");
         let name = &self.names.paths[id.0].1;
-        if sent.is_empty() {
+        if sent.is_empty() && base.is_none() {
             self.line(&format!("pub struct {name} {{}}"));
             return;
         }
         self.line(&format!("pub struct {name} {{"));
         self.depth += 1;
-        let mut next = 0;
+        let mut next = base.map_or(0, |(base, _)| self.next_id(base));
+        if let Some((base, field)) = base {
+            self.line("#[dds(base)]");
+            self.line(&format!("pub {field}: {},", self.path(id, base)));
+        }
         for (member, field) in &sent {
             let automatic =
                 if structure.aggregate.autoid == AutoId::Hash { hash_id(&member.name) } else { next };
             next = member.id + 1;
-            let (ty, bound) = self.member_type(id, member);
-            let mut attributes = self.member_attributes(id, member, field, automatic, bound);
+            let (ty, limits) = self.member_type(id, member);
+            let mut attributes = self.member_attributes(id, member, field, automatic, limits);
             if member.key {
                 attributes.insert(0, "key".to_owned());
             }
@@ -59,8 +75,16 @@ impl Writer<'_> {
         self.depth -= 1;
         self.line("}");
         if by_hand {
-            self.default_by_hand(id, &sent);
+            self.default_by_hand(id, base.map(|(_, field)| field), &sent);
         }
+    }
+
+    /// The id that the derive counts for a member after those of this structure.
+    fn next_id(&self, id: DefinitionId) -> u32 {
+        let DefinitionKind::Structure(structure) = &self.model.definition(id).kind else { return 0 };
+        let members = self.model.all_members(structure);
+        let last = members.iter().rfind(|member| !member.non_serialized);
+        last.map_or(0, |member| member.id + 1)
     }
 
     /// Comment, derives and attributes of a structure or union.
@@ -82,16 +106,14 @@ impl Writer<'_> {
         let eq = if eq { ", Eq" } else { "" };
         let default = if default { ", Default" } else { "" };
         self.line(&format!("#[derive(Clone, Debug{default}, PartialEq{eq}, {derive})]"));
-        let extensibility = match aggregate.extensibility {
-            Extensibility::Final => "final",
-            Extensibility::Appendable => "appendable",
-            Extensibility::Mutable => "mutable",
-        };
         let mut attributes = Vec::new();
         if definition.full_name() != self.names.paths[id.0].1 {
             attributes.push(format!("name = {:?}", definition.full_name()));
         }
-        attributes.push(extensibility.to_owned());
+        attributes.push(extensibility(aggregate.extensibility).to_owned());
+        if aggregate.nested {
+            attributes.push("nested".to_owned());
+        }
         if aggregate.autoid == AutoId::Hash {
             attributes.push("autoid = \"hash\"".to_owned());
         }
@@ -105,7 +127,7 @@ impl Writer<'_> {
         member: &Member,
         rust: &str,
         automatic: u32,
-        bound: Option<u32>,
+        limits: Vec<String>,
     ) -> Vec<String> {
         let mut more = Vec::new();
         if let Some(unit) = &member.unit {
@@ -118,10 +140,6 @@ impl Writer<'_> {
             (None, Some(max)) => more.push(format!("At most {max}.")),
             (None, None) => {}
         }
-        if matches!(member.try_construct, Some(TryConstruct::UseDefault | TryConstruct::Trim)) {
-            let message = format!("`@try_construct` of `{}` has no effect", member.name);
-            self.weaker(of, "try_construct", message, "samples with values that do not fit are dropped");
-        }
         self.documentation(&member.verbatim, &more);
         let mut attributes = Vec::new();
         if rust.trim_start_matches("r#") != &*member.name {
@@ -130,9 +148,7 @@ impl Writer<'_> {
         if member.id != automatic {
             attributes.push(format!("id = {}", member.id));
         }
-        if let Some(bound) = bound {
-            attributes.push(format!("bound = {bound}"));
-        }
+        attributes.extend(limits);
         attributes
     }
 
@@ -159,7 +175,7 @@ impl Writer<'_> {
         }
     }
 
-    fn default_by_hand(&mut self, id: DefinitionId, members: &[(&Member, &String)]) {
+    fn default_by_hand(&mut self, id: DefinitionId, base: Option<&String>, members: &[(&Member, &String)]) {
         let name = &self.names.paths[id.0].1;
         let default = self.std(id, "Default", "default");
         self.line("");
@@ -169,6 +185,9 @@ impl Writer<'_> {
         self.depth += 1;
         self.line("Self {");
         self.depth += 1;
+        if let Some(base) = base {
+            self.line(&format!("{base}: {default}::default(),"));
+        }
         for (member, field) in members {
             let value = match &member.default {
                 Some(value) => self.boxed(id, member, value),
@@ -204,7 +223,7 @@ impl Writer<'_> {
     pub(super) fn union(&mut self, id: DefinitionId, union: &Union, derive: &str) {
         let discriminator = match self.model.resolved(&union.discriminator).clone() {
             Type::Named(named) => self.path(id, named),
-            resolved => self.ty(id, &resolved, &mut super::types::Lost { bound: false }),
+            resolved => self.ty(id, &resolved),
         };
         let eq = union.cases.iter().all(|case| self.has_eq(&case.member.ty));
         let key = if union.key { ", key" } else { "" };
@@ -215,23 +234,21 @@ impl Writer<'_> {
         self.depth += 1;
         for ((case, variant), automatic) in union.cases.iter().zip(names).zip(1..) {
             let mut selected = Vec::new();
-            if case.default {
-                selected.push("default".to_owned());
-            }
-            let mut labels = case.labels.clone();
-            if case.default && labels.is_empty() && !self.has_number_labels(union) {
+            if case.default && case.labels.is_empty() && !self.has_number_labels(union) {
                 // Without one nothing selects the default, of which there was a warning.
                 let Some(label) = self.unused_label(union) else { continue };
-                labels.push(label);
+                selected.push(format!("default = {}", self.label(id, union, label)));
+            } else if case.default {
+                selected.push("default".to_owned());
             }
-            let (ty, bound) = self.member_type(id, &case.member);
-            let labels = labels.iter().map(|label| self.label(id, union, *label)).collect::<Vec<_>>();
+            let (ty, limits) = self.member_type(id, &case.member);
+            let labels = case.labels.iter().map(|label| self.label(id, union, *label)).collect::<Vec<_>>();
             match labels.as_slice() {
                 [] => {}
                 [only] => selected.push(format!("case = {only}")),
                 several => selected.push(format!("case({})", several.join(", "))),
             }
-            selected.extend(self.member_attributes(id, &case.member, variant, automatic, bound));
+            selected.extend(self.member_attributes(id, &case.member, variant, automatic, limits));
             self.line(&format!("#[dds({})]", selected.join(", ")));
             self.line(&format!("{variant}({ty}),"));
         }
@@ -265,8 +282,10 @@ impl Writer<'_> {
 
     fn has_number_labels(&self, union: &Union) -> bool {
         match self.model.resolved(&union.discriminator) {
-            Type::Primitive(primitive) => !matches!(primitive, Primitive::Boolean | Primitive::Char),
-            Type::Named(id) => matches!(self.model.definition(*id).kind, DefinitionKind::Bitmask(_)),
+            Type::Primitive(primitive) => {
+                !matches!(primitive, Primitive::Boolean | Primitive::Char | Primitive::WChar)
+            }
+            Type::Named(_) => false,
             _ => true,
         }
     }
@@ -278,6 +297,7 @@ impl Writer<'_> {
                 DefinitionKind::Enumeration(enumeration) => {
                     enumeration.literals.iter().map(|literal| i64::from(literal.value)).collect()
                 }
+                DefinitionKind::Bitmask(_) => (0..256).collect(),
                 _ => Vec::new(),
             },
             None => match self.model.resolved(&union.discriminator) {
@@ -300,8 +320,9 @@ impl Writer<'_> {
                     let value = Value::Literal { of: *named, index: index.unwrap_or_default() };
                     self.value(id, &union.discriminator, &value)
                 }
-                _ => label.to_string(),
+                _ => self.value(id, &union.discriminator, &Value::Integer(label.into())),
             },
+            Type::Primitive(Primitive::WChar) => format!("plainsong::cdr::WChar({label:#x})"),
             _ => label.to_string(),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::recursion::spread;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::model::{DefinitionId, DefinitionKind, Model, Primitive, Type};
+use crate::model::{DefinitionId, DefinitionKind, Model, Type};
 
 /// What a definition has that the derive has not.
 struct Reason {
@@ -67,15 +67,6 @@ fn reason(model: &Model, id: DefinitionId) -> Option<Reason> {
             model.all_members(structure).iter().find_map(|member| in_type(&member.ty))
         }
         DefinitionKind::Union(union) => {
-            let id_zero = union.cases.iter().any(|case| case.member.id == 0);
-            if id_zero {
-                let what = "a member with the id 0, which is that of the discriminator".to_owned();
-                return Some(Reason { what, hint: "give it another id", other: false });
-            }
-            if let Type::Primitive(Primitive::WChar) = model.resolved(&union.discriminator) {
-                let what = "a discriminator of type `wchar`".to_owned();
-                return Some(Reason { what, hint: "use an integer", other: false });
-            }
             let inner = || union.cases.iter().find_map(|case| in_type(&case.member.ty));
             in_type(&union.discriminator).or_else(inner)
         }
@@ -85,10 +76,6 @@ fn reason(model: &Model, id: DefinitionId) -> Option<Reason> {
 
 fn in_type(ty: &Type) -> Option<Reason> {
     match ty {
-        Type::Primitive(Primitive::Float128) => {
-            let what = "a `long double`".to_owned();
-            Some(Reason { what, hint: "use `double`", other: false })
-        }
         Type::Fixed { .. } => {
             let what = "a fixed-point number".to_owned();
             Some(Reason { what, hint: "use an integer of the smallest unit", other: false })

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 use crate::backend::{Backend, GeneratedFile, Options};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::model::{DefinitionId, DefinitionKind, Model, Verbatim};
+use crate::model::{Bitfield, Bitset, DefinitionId, DefinitionKind, Member, Model, Structure, Verbatim};
 
 use lacking::Lacking;
 use names::{camel, screaming, snake, unique, unique_module};
@@ -74,7 +74,8 @@ struct Names {
     types: HashMap<Vec<String>, HashSet<String>>,
     /// By definition: the modules around it, and its name.
     paths: Vec<(Vec<String>, String)>,
-    /// By definition: the names of members, variants or flags, in their order; bases come first.
+    /// By definition: the names of members, variants, flags or fields, in their order. The name of the base
+    /// of a structure that says one comes first.
     members: Vec<Vec<String>>,
 }
 
@@ -126,12 +127,40 @@ impl Module {
     }
 }
 
+/// The base of a structure, and the members that it does not have. A base that may evolve in another way is
+/// none for the derive: there all members are its own.
+fn parts<'m>(model: &'m Model, structure: &'m Structure) -> (Option<DefinitionId>, Vec<&'m Member>) {
+    let extensibility = |id: DefinitionId| match &model.definition(id).kind {
+        DefinitionKind::Structure(base) => Some(base.aggregate.extensibility),
+        _ => None,
+    };
+    let alike = |id: &DefinitionId| extensibility(*id) == Some(structure.aggregate.extensibility);
+    match structure.base.filter(alike) {
+        Some(base) => (Some(base), structure.members.iter().collect()),
+        None => (None, model.all_members(structure)),
+    }
+}
+
+/// The fields of a bitset, those of its bases first.
+fn fields<'m>(model: &'m Model, bitset: &'m Bitset) -> Vec<&'m Bitfield> {
+    let mut chain = vec![bitset];
+    while let Some(base) = chain.last().and_then(|it| it.base)
+        && let DefinitionKind::Bitset(base) = &model.definition(base).kind
+    {
+        chain.push(base);
+    }
+    chain.into_iter().rev().flat_map(|it| &it.fields).collect()
+}
+
 /// The names of the parts of a type.
 fn members(model: &Model, id: DefinitionId) -> Vec<String> {
     let mut taken = HashSet::new();
     match &model.definition(id).kind {
         DefinitionKind::Structure(structure) => {
-            model.all_members(structure).iter().map(|it| unique(snake(&it.name), &mut taken)).collect()
+            let (base, members) = parts(model, structure);
+            let base = base.map(|base| snake(&model.definition(base).name));
+            let members = members.iter().map(|it| snake(&it.name));
+            base.into_iter().chain(members).map(|name| unique(name, &mut taken)).collect()
         }
         DefinitionKind::Union(union) => {
             union.cases.iter().map(|it| unique(camel(&it.member.name), &mut taken)).collect()
@@ -141,6 +170,9 @@ fn members(model: &Model, id: DefinitionId) -> Vec<String> {
         }
         DefinitionKind::Bitmask(bitmask) => {
             bitmask.flags.iter().map(|it| unique(screaming(&it.name), &mut taken)).collect()
+        }
+        DefinitionKind::Bitset(bitset) => {
+            fields(model, bitset).iter().map(|it| unique(snake(&it.name), &mut taken)).collect()
         }
         _ => Vec::new(),
     }
@@ -171,7 +203,11 @@ impl Writer<'_> {
             !self.lacking.has(*id)
                 && matches!(
                     self.model.definition(*id).kind,
-                    DefinitionKind::Structure(_) | DefinitionKind::Union(_) | DefinitionKind::Enumeration(_)
+                    DefinitionKind::Structure(_)
+                        | DefinitionKind::Union(_)
+                        | DefinitionKind::Enumeration(_)
+                        | DefinitionKind::Bitmask(_)
+                        | DefinitionKind::Bitset(_)
                 )
         });
         // The name of the derive would be that of a type of the module.
@@ -223,8 +259,8 @@ impl Writer<'_> {
             DefinitionKind::Structure(structure) => self.structure(id, structure, derive),
             DefinitionKind::Union(union) => self.union(id, union, derive),
             DefinitionKind::Enumeration(enumeration) => self.enumeration(id, enumeration, derive),
-            DefinitionKind::Bitmask(bitmask) => self.bitmask(id, bitmask),
-            DefinitionKind::Bitset(bitset) => self.bitset(id, bitset),
+            DefinitionKind::Bitmask(bitmask) => self.bitmask(id, bitmask, derive),
+            DefinitionKind::Bitset(bitset) => self.bitset(id, bitset, derive),
             DefinitionKind::Alias(ty) => self.alias(id, ty),
         }
     }

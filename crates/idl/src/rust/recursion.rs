@@ -58,6 +58,7 @@ fn references(model: &Model, id: DefinitionId) -> Vec<usize> {
     let mut found = Vec::new();
     match &model.definition(id).kind {
         DefinitionKind::Structure(structure) => {
+            found.extend(structure.base.map(|base| base.0));
             for member in model.all_members(structure) {
                 in_type(&member.ty, &mut found);
             }

@@ -1,12 +1,12 @@
 //! Constants, enumerations, bitmasks and aliases.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::Writer;
 use super::recursion::spread;
-use super::types::Lost;
 use crate::model::{
-    Bitmask, Bitset, DefinitionId, DefinitionKind, Enumeration, Model, Primitive, Type, Value,
+    Bitfield, Bitmask, Bitset, DefinitionId, DefinitionKind, Enumeration, Model, Primitive, Type, Value,
+    Verbatim,
 };
 
 impl Writer<'_> {
@@ -16,9 +16,8 @@ impl Writer<'_> {
         let ty = match resolved {
             Type::String { .. } => "&str".to_owned(),
             Type::Fixed { .. } => "&str".to_owned(),
-            // An integer for a bitmask.
             Type::Named(named) => self.path(id, named),
-            _ => self.ty(id, ty, &mut Lost { bound: false }),
+            _ => self.ty(id, ty),
         };
         let value = match (&resolved, value) {
             (Type::Fixed { .. }, Value::Fixed(text)) => format!("{text:?}"),
@@ -34,7 +33,7 @@ impl Writer<'_> {
         if self.circles.together(id, id) || self.is_in_circle(id, ty) {
             return;
         }
-        let text = self.ty(id, ty, &mut Lost { bound: false });
+        let text = self.ty(id, ty);
         let verbatim = &self.model.definition(id).verbatim;
         self.documentation(verbatim, &[]);
         self.line(&format!("pub type {} = {text};", self.names.paths[id.0].1));
@@ -70,6 +69,9 @@ impl Writer<'_> {
         if definition.full_name() != *name {
             attributes.push(format!("name = {:?}", definition.full_name()));
         }
+        if let Some(extensibility) = enumeration.extensibility {
+            attributes.push(super::aggregate::extensibility(extensibility).to_owned());
+        }
         if enumeration.bit_bound != 32 {
             attributes.push(format!("bit_bound = {}", enumeration.bit_bound));
         }
@@ -104,50 +106,99 @@ impl Writer<'_> {
         self.line("}");
     }
 
-    /// An integer, and a constant for each flag: the same on the wire.
-    pub(super) fn bitmask(&mut self, id: DefinitionId, bitmask: &Bitmask) {
-        let definition = self.model.definition(id);
+    pub(super) fn bitmask(&mut self, id: DefinitionId, bitmask: &Bitmask, derive: &str) {
         let (name, names) = (&self.names.paths[id.0].1, &self.names.members[id.0]);
         let bits = bitmask.bit_bound.next_power_of_two().max(8);
-        let message = format!(
-            "peers are told that the bitmask `{}` is an integer of {bits} bits",
-            definition.full_name()
-        );
-        self.weaker(id, "bitmask", message, "the derive has no bitmasks; the octets are the same");
-        self.documentation(&definition.verbatim, &[]);
-        self.line(&format!("pub type {name} = u{bits};"));
-        let prefix = super::names::screaming(&definition.name);
-        for (flag, flag_name) in bitmask.flags.iter().zip(names) {
-            self.documentation(&flag.verbatim, &[]);
-            let flag_name = flag_name.trim_start_matches("r#");
-            self.line(&format!("pub const {prefix}_{flag_name}: {name} = 1 << {};", flag.position));
+        let mut attributes = vec!["bitmask".to_owned()];
+        if bitmask.bit_bound != bits {
+            attributes.push(format!("bit_bound = {}", bitmask.bit_bound));
         }
+        self.bits_head(id, derive, &attributes);
+        let mut next = 0;
+        for (flag, flag_name) in bitmask.flags.iter().zip(names) {
+            let mut told = flag_name.clone();
+            if flag.position != next {
+                told += &format!(" = {}", flag.position);
+            }
+            if *flag_name != *flag.name {
+                told += &format!(", name = {:?}", flag.name);
+            }
+            if let Some(text) = comment(&flag.verbatim) {
+                told += &format!(", doc = {text:?}");
+            }
+            next = flag.position + 1;
+            self.line(&format!("#[dds(flag({told}))]"));
+        }
+        self.line(&format!("pub struct {name}(pub u{bits});"));
     }
 
-    /// An integer, and for each field its lowest bit and its width: the same on the wire.
-    pub(super) fn bitset(&mut self, id: DefinitionId, bitset: &Bitset) {
-        let definition = self.model.definition(id);
+    pub(super) fn bitset(&mut self, id: DefinitionId, bitset: &Bitset, derive: &str) {
         let name = &self.names.paths[id.0].1;
-        let bits = bitset.bits.next_power_of_two().max(8);
-        let message = format!(
-            "peers are told that the bitset `{}` is an integer of {bits} bits",
-            definition.full_name()
-        );
-        self.weaker(id, "bitset", message, "the derive has no bitsets; the octets are the same");
-        self.documentation(&definition.verbatim, &[]);
-        self.line(&format!("pub type {name} = u{bits};"));
-        let prefix = super::names::screaming(&definition.name);
-        let mut taken = HashSet::new();
-        for field in &bitset.fields {
-            let field_name = super::names::unique(super::names::screaming(&field.name), &mut taken);
-            self.line(&format!("pub const {prefix}_{field_name}_SHIFT: u32 = {};", field.position));
-            self.line(&format!("pub const {prefix}_{field_name}_BITS: u32 = {};", field.width));
+        let fields = super::fields(self.model, bitset);
+        if fields.is_empty() {
+            // Nobody can name its bits.
+            let bits = bitset.bits.next_power_of_two().max(8);
+            self.line(&format!("pub type {name} = u{bits};"));
+            return;
         }
+        let mut attributes = vec!["bitset".to_owned()];
+        if fields.last().is_some_and(|last| last.position + last.width != bitset.bits) {
+            attributes.push(format!("bit_bound = {}", bitset.bits));
+        }
+        self.bits_head(id, derive, &attributes);
+        self.line(&format!("pub struct {name} {{"));
+        self.depth += 1;
+        let mut next = 0;
+        for (field, field_name) in fields.iter().zip(&self.names.members[id.0]) {
+            let mut told = Vec::new();
+            if field_name.trim_start_matches("r#") != &*field.name {
+                told.push(format!("name = {:?}", field.name));
+            }
+            told.push(format!("bits = {}", field.width));
+            if field.position != next {
+                told.push(format!("position = {}", field.position));
+            }
+            next = field.position + field.width;
+            self.line(&format!("#[dds({})]", told.join(", ")));
+            self.line(&format!("pub {field_name}: {},", field_type(field)));
+        }
+        self.depth -= 1;
+        self.line("}");
+    }
+
+    /// Comment, derives and attributes of a bitmask or bitset.
+    fn bits_head(&mut self, id: DefinitionId, derive: &str, attributes: &[String]) {
+        let definition = self.model.definition(id);
+        let full_name = definition.full_name();
+        self.documentation(&definition.verbatim, &[]);
+        self.line(&format!("#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, {derive})]"));
+        let named = (full_name != self.names.paths[id.0].1).then(|| format!("name = {full_name:?}"));
+        let all: Vec<_> = named.iter().chain(attributes).map(String::as_str).collect();
+        self.line(&format!("#[dds({})]", all.join(", ")));
     }
 
     /// Whether values can be compared for equality in every case.
     pub(super) fn has_eq(&self, ty: &Type) -> bool {
         has_eq(ty, &|id| !self.floats.contains_key(&id))
+    }
+}
+
+/// A comment in one line.
+fn comment(verbatim: &[Verbatim]) -> Option<String> {
+    let is_comment = |it: &&Verbatim| it.language.eq_ignore_ascii_case("comment");
+    let text = verbatim.iter().find(is_comment)?.text.trim().replace('\n', " ");
+    (!text.is_empty()).then_some(text)
+}
+
+/// The type of a field of a bitset; where none is told, the smallest (IDL 4.2 §7.4.13.4.3.3).
+fn field_type(field: &Bitfield) -> &'static str {
+    match (field.ty, field.width) {
+        (Some(primitive), _) => super::types::primitive_name(primitive),
+        (None, 0..=1) => "bool",
+        (None, 2..=8) => "u8",
+        (None, 9..=16) => "u16",
+        (None, 17..=32) => "u32",
+        (None, _) => "u64",
     }
 }
 

@@ -1,13 +1,7 @@
 //! Types and values as Rust writes them.
 
 use super::Writer;
-use crate::model::{DefinitionId, DefinitionKind, Element, Member, Primitive, Type, Value};
-
-/// A part of a type that the derive has no attribute for.
-pub(super) struct Lost {
-    /// The bound of something within a collection.
-    pub(super) bound: bool,
-}
+use crate::model::{DefinitionId, DefinitionKind, Element, Member, Primitive, TryConstruct, Type, Value};
 
 impl Writer<'_> {
     /// The path to a definition from the module of another.
@@ -28,25 +22,50 @@ impl Writer<'_> {
         if hidden { format!("::std::{path}::{name}") } else { name.to_owned() }
     }
 
-    /// The type of a member, and its bound.
-    pub(super) fn member_type(&mut self, of: DefinitionId, member: &Member) -> (String, Option<u32>) {
-        let mut lost = Lost { bound: false };
+    /// The type of a member, and the attributes that limit it.
+    pub(super) fn member_type(&self, of: DefinitionId, member: &Member) -> (String, Vec<String>) {
         let boxed = self.is_boxed(of, member);
-        let mut text = self.unboxed(of, &member.ty, boxed, &mut lost);
-        let mut bound = outer_bound(self.model.resolved(&member.ty));
+        let mut text = self.unboxed(of, &member.ty, boxed);
         if boxed {
             text = format!("{}<{text}>", self.std(of, "Box", "boxed"));
-            lost.bound |= bound.take().is_some();
         }
         if member.optional {
             text = format!("{}<{text}>", self.std(of, "Option", "option"));
         }
-        if lost.bound {
-            let message = format!("the bound within the type of `{}` is not checked", member.name);
-            let hint = "the derive checks bounds of members, not of what is in collections, boxes and aliases of those";
-            self.weaker(of, "bound", message, hint);
+        let mut limits = self.limits(&member.ty);
+        limits.extend(try_construct(member.try_construct));
+        if member.external {
+            limits.push("external".to_owned());
         }
-        (text, bound)
+        (text, limits)
+    }
+
+    /// The attributes that limit a value of this type.
+    fn limits(&self, ty: &Type) -> Vec<String> {
+        let resolved = self.model.resolved(ty);
+        let mut limits: Vec<_> =
+            outer_bound(resolved).map(|it| format!("bound = {it}")).into_iter().collect();
+        let element = |element: &Element| {
+            let mut limits = self.limits(&element.ty);
+            limits.extend(try_construct(element.try_construct));
+            limits
+        };
+        match resolved {
+            Type::Primitive(Primitive::Octet) => limits.push("octet".to_owned()),
+            Type::Sequence { element: of, .. } => limits.extend(inner("element", element(of))),
+            Type::Array { element: of, dimensions } => {
+                let nested = dimensions.iter().fold(element(of), |limits, _| inner("element", limits));
+                limits.extend(nested);
+            }
+            Type::Map { key, value, .. } => {
+                let key = self.limits(&key.ty).join(", ");
+                limits.extend((!key.is_empty()).then(|| format!("key_element({key})")));
+                let value = element(value).join(", ");
+                limits.extend((!value.is_empty()).then(|| format!("element({value})")));
+            }
+            _ => {}
+        }
+        limits
     }
 
     /// Whether a member stands in a box. A key has none: its largest size must be known.
@@ -64,39 +83,39 @@ impl Writer<'_> {
     }
 
     /// The type of what is boxed already, if `external`.
-    fn unboxed(&mut self, of: DefinitionId, ty: &Type, external: bool, lost: &mut Lost) -> String {
+    fn unboxed(&self, of: DefinitionId, ty: &Type, external: bool) -> String {
         match ty {
             Type::Named(id)
                 if external && !matches!(self.model.definition(*id).kind, DefinitionKind::Alias(_)) =>
             {
                 if *id == of { "Self".to_owned() } else { self.path(of, *id) }
             }
-            _ => self.ty(of, ty, lost),
+            _ => self.ty(of, ty),
         }
     }
 
-    pub(super) fn ty(&mut self, of: DefinitionId, ty: &Type, lost: &mut Lost) -> String {
+    pub(super) fn ty(&self, of: DefinitionId, ty: &Type) -> String {
         match ty {
             Type::Primitive(primitive) => primitive_name(*primitive).to_owned(),
             Type::String { wide: false, .. } => self.std(of, "String", "string"),
             Type::String { wide: true, .. } => "plainsong::cdr::WString".to_owned(),
             Type::Sequence { element, .. } => {
-                let element = self.element(of, element, lost);
+                let element = self.element(of, element);
                 format!("{}<{element}>", self.std(of, "Vec", "vec"))
             }
             Type::Array { element, dimensions } => {
-                let element = self.element(of, element, lost);
+                let element = self.element(of, element);
                 dimensions.iter().rev().fold(element, |inner, size| format!("[{inner}; {size}]"))
             }
             Type::Map { key, value, .. } => {
-                let (key, value) = (self.element(of, key, lost), self.element(of, value, lost));
+                let (key, value) = (self.element(of, key), self.element(of, value));
                 format!("std::collections::BTreeMap<{key}, {value}>")
             }
             // `Lacking` has it.
             Type::Fixed { .. } => "()".to_owned(),
             Type::Named(id) if self.circles.together(of, *id) => match &self.model.definition(*id).kind {
                 // An alias within a circle would hide the circle from the derive.
-                DefinitionKind::Alias(aliased) => self.ty(of, aliased, lost),
+                DefinitionKind::Alias(aliased) => self.ty(of, aliased),
                 _ if *id == of => "Self".to_owned(),
                 _ => {
                     let path = self.path(of, *id);
@@ -107,9 +126,8 @@ impl Writer<'_> {
         }
     }
 
-    fn element(&mut self, of: DefinitionId, element: &Element, lost: &mut Lost) -> String {
-        lost.bound |= outer_bound(self.model.resolved(&element.ty)).is_some();
-        let text = self.unboxed(of, &element.ty, element.external, lost);
+    fn element(&self, of: DefinitionId, element: &Element) -> String {
+        let text = self.unboxed(of, &element.ty, element.external);
         if element.external { format!("{}<{text}>", self.std(of, "Box", "boxed")) } else { text }
     }
 
@@ -118,6 +136,12 @@ impl Writer<'_> {
         match (self.model.resolved(ty), value) {
             (Type::Primitive(Primitive::WChar), Value::Character(letter)) => {
                 format!("plainsong::cdr::WChar({:#x})", u32::from(*letter))
+            }
+            (Type::Named(id), Value::Integer(number)) => {
+                format!("{}::from_bits({number})", self.path(of, *id))
+            }
+            (Type::Primitive(Primitive::Float128), Value::Float(number)) => {
+                format!("plainsong::cdr::Float128::from_f64({number:?})")
             }
             (_, Value::Integer(number)) => number.to_string(),
             (_, Value::Float(number)) => format!("{number:?}"),
@@ -145,6 +169,25 @@ impl Writer<'_> {
     }
 }
 
+/// The attribute that says what happens to a value that does not fit.
+fn try_construct(told: Option<TryConstruct>) -> Option<String> {
+    let word = match told? {
+        TryConstruct::Discard => return None,
+        TryConstruct::UseDefault => "use_default",
+        TryConstruct::Trim => "trim",
+    };
+    Some(format!("try_construct = {word:?}"))
+}
+
+/// The limits of an element, as those of what has it: which octets it has may be said there.
+fn inner(name: &str, limits: Vec<String>) -> Vec<String> {
+    match limits.as_slice() {
+        [] => Vec::new(),
+        [only] if only == "octet" => limits,
+        _ => vec![format!("{name}({})", limits.join(", "))],
+    }
+}
+
 /// The bound that the derive can check.
 fn outer_bound(ty: &Type) -> Option<u32> {
     match ty {
@@ -154,7 +197,7 @@ fn outer_bound(ty: &Type) -> Option<u32> {
 }
 
 /// The type of a value.
-const fn primitive_name(primitive: Primitive) -> &'static str {
+pub(super) const fn primitive_name(primitive: Primitive) -> &'static str {
     match primitive {
         Primitive::Boolean => "bool",
         Primitive::Octet | Primitive::UInt8 => "u8",
@@ -168,7 +211,7 @@ const fn primitive_name(primitive: Primitive) -> &'static str {
         Primitive::Int64 => "i64",
         Primitive::UInt64 => "u64",
         Primitive::Float32 => "f32",
-        // `Lacking` has the longest.
-        Primitive::Float64 | Primitive::Float128 => "f64",
+        Primitive::Float64 => "f64",
+        Primitive::Float128 => "plainsong::cdr::Float128",
     }
 }

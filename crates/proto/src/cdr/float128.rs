@@ -33,6 +33,28 @@ impl Float128 {
         self.0
     }
 
+    /// A number, exactly.
+    #[must_use]
+    pub const fn from_f64(number: f64) -> Self {
+        let bits = number.to_bits();
+        let sign = ((bits >> 63) as u128) << 127;
+        let stored = (bits >> SHORT_FRACTION_BITS & 0x7ff) as i32;
+        let fraction = bits & ((1 << SHORT_FRACTION_BITS) - 1);
+        let (exponent, fraction) = match (stored, fraction) {
+            (0, 0) => (0, 0),
+            (0x7ff, _) => (0x7fff, fraction),
+            // Without hidden bit: the first one that is set becomes it.
+            (0, _) => {
+                let shift = fraction.leading_zeros() + SHORT_FRACTION_BITS + 1 - u64::BITS;
+                let hidden = fraction << shift & ((1 << SHORT_FRACTION_BITS) - 1);
+                (BIAS + 1 - SHORT_BIAS - shift.cast_signed(), hidden)
+            }
+            _ => (stored - SHORT_BIAS + BIAS, fraction),
+        };
+        let fraction = (fraction as u128) << (FRACTION_BITS - SHORT_FRACTION_BITS);
+        Self(sign | (exponent.cast_unsigned() as u128) << FRACTION_BITS | fraction)
+    }
+
     /// The nearest `f64`, of two the one nearer to zero; an infinity where it is too large.
     #[must_use]
     pub fn to_f64(self) -> f64 {
@@ -77,23 +99,7 @@ fn scaled(mut number: f64, mut power: i32) -> f64 {
 /// Exact.
 impl From<f64> for Float128 {
     fn from(number: f64) -> Self {
-        let bits = number.to_bits();
-        let sign = u128::from(bits >> 63) << 127;
-        let stored = (bits >> SHORT_FRACTION_BITS & 0x7ff) as i32;
-        let fraction = bits & ((1 << SHORT_FRACTION_BITS) - 1);
-        let (exponent, fraction) = match (stored, fraction) {
-            (0, 0) => (0, 0),
-            (0x7ff, _) => (0x7fff, fraction),
-            // Without hidden bit: the first one that is set becomes it.
-            (0, _) => {
-                let shift = fraction.leading_zeros() + SHORT_FRACTION_BITS + 1 - u64::BITS;
-                let hidden = fraction << shift & ((1 << SHORT_FRACTION_BITS) - 1);
-                (BIAS + 1 - SHORT_BIAS - shift.cast_signed(), hidden)
-            }
-            _ => (stored - SHORT_BIAS + BIAS, fraction),
-        };
-        let fraction = u128::from(fraction) << (FRACTION_BITS - SHORT_FRACTION_BITS);
-        Self(sign | u128::from(exponent.cast_unsigned()) << FRACTION_BITS | fraction)
+        Self::from_f64(number)
     }
 }
 

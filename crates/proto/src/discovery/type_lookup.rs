@@ -196,6 +196,7 @@ fn rules(offering: &Endpoint, requesting: &Endpoint) -> AssignabilityRules {
         prevent_type_widening: !coercion || policy.prevent_type_widening,
         final_is_appendable: xcdr1,
         ignore_key_bounds: false,
+        ignore_delimiters: false,
     }
 }
 

@@ -33,6 +33,8 @@ pub struct AssignabilityRules {
     pub final_is_appendable: bool,
     /// Bounds of keys may be smaller at the reader.
     pub ignore_key_bounds: bool,
+    /// What has no length on the wire may differ in bounds, as long as it can be read.
+    pub ignore_delimiters: bool,
 }
 
 impl AssignabilityRules {
@@ -47,6 +49,7 @@ impl AssignabilityRules {
             prevent_type_widening: false,
             final_is_appendable,
             ignore_key_bounds: true,
+            ignore_delimiters: true,
         }
     }
 }
@@ -102,8 +105,9 @@ pub fn first_difference<'a>(
         depth: 0,
         steps: STEPS_MAX,
         met: BTreeSet::new(),
+        fixed: false,
     };
-    comparison.types(writer.root, reader.root, false).err()
+    comparison.types(writer.root, reader.root, Role::Root).err()
 }
 
 /// `Err` carries the first difference.
@@ -116,9 +120,48 @@ struct Comparison<'a> {
     path: Vec<String>,
     depth: usize,
     steps: usize,
-    /// Types that were compared, or are being compared: those that contain themselves are met again. The flag
-    /// is whether they belong to a key.
-    met: BTreeSet<(TypeHash, TypeHash, bool)>,
+    /// Types that were compared, or are being compared: those that contain themselves are met again.
+    met: BTreeSet<(TypeHash, TypeHash, Role, bool)>,
+    /// What is compared has no length on the wire: nobody can find its end who has other members.
+    fixed: bool,
+}
+
+/// What a type is for the key of the sample (§7.2.4.4.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    /// It is the type of the topic: its key members are the key.
+    Root,
+    /// It belongs to the key.
+    Holder,
+    /// It does not, whatever its own key members are (`KeyErased`).
+    Erased,
+}
+
+impl Role {
+    /// Of a discriminator that is the key.
+    const fn of_key(self) -> Self {
+        match self {
+            Self::Root | Self::Holder => Self::Holder,
+            Self::Erased => Self::Erased,
+        }
+    }
+
+    /// Of a discriminator, or the members, of a union without key.
+    const fn of_other(self) -> Self {
+        match self {
+            Self::Holder => Self::Holder,
+            Self::Root | Self::Erased => Self::Erased,
+        }
+    }
+
+    /// Of a member of a structure: one without key members is the key as a whole.
+    const fn of_member_of(self, keyed: bool, is_key: bool) -> Self {
+        match self {
+            Self::Root | Self::Holder if is_key => Self::Holder,
+            Self::Holder if !keyed => Self::Holder,
+            _ => Self::Erased,
+        }
+    }
 }
 
 /// A type with its aliases resolved.
@@ -167,27 +210,27 @@ impl<'a> Side<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    fn types(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, key: bool) -> Verdict {
+    fn types(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, role: Role) -> Verdict {
         // Equal hashes name equal types, whoever said so.
         if writer == reader || self.depth >= DEPTH_MAX || !self.spend(1) {
             return Ok(());
         }
         if let (TypeIdentifier::Hash(ours), TypeIdentifier::Hash(theirs)) = (writer, reader)
-            && !self.met.insert((*ours, *theirs, key))
+            && !self.met.insert((*ours, *theirs, role, self.fixed || !self.rules.coercion))
         {
             return Ok(());
         }
         self.depth += 1;
-        self.resolved(writer, reader, key)?;
+        self.resolved(writer, reader, role)?;
         self.depth -= 1;
         Ok(())
     }
 
-    fn resolved(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, key: bool) -> Verdict {
+    fn resolved(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, role: Role) -> Verdict {
         match (self.writer.resolve(writer), self.reader.resolve(reader)) {
             (Resolved::Unknown, _) | (_, Resolved::Unknown) => Ok(()),
-            (Resolved::Plain(ours), Resolved::Plain(theirs)) => self.plain(ours, theirs, key),
-            (Resolved::Defined(ours), Resolved::Defined(theirs)) => self.defined(ours, theirs, key),
+            (Resolved::Plain(ours), Resolved::Plain(theirs)) => self.plain(ours, theirs, role),
+            (Resolved::Defined(ours), Resolved::Defined(theirs)) => self.defined(ours, theirs, role),
             (Resolved::Defined(mask), Resolved::Plain(TypeIdentifier::Primitive(number)))
             | (Resolved::Plain(TypeIdentifier::Primitive(number)), Resolved::Defined(mask))
                 if holds(mask, *number) =>
@@ -205,10 +248,10 @@ impl<'a> Comparison<'a> {
         left.is_some()
     }
 
-    fn plain(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, key: bool) -> Verdict {
+    fn plain(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, role: Role) -> Verdict {
         use TypeIdentifier::{Array, Map, Primitive, Sequence, String};
         let rules = self.rules;
-        let key = key && !rules.ignore_key_bounds;
+        let key = role == Role::Holder && !rules.ignore_key_bounds;
         match (writer, reader) {
             (Primitive(ours), Primitive(theirs)) if alike(*ours, *theirs) => Ok(()),
             (String { wide, bound }, String { wide: other, bound: most })
@@ -219,36 +262,82 @@ impl<'a> Comparison<'a> {
             (Sequence { bound, element, .. }, Sequence { bound: most, element: other, .. })
                 if rules.fits(*bound, *most, rules.ignore_sequence_bounds && !key) =>
             {
-                self.elements(element, other, key)
+                self.elements(element, other, role)
             }
             (Array { bounds, element, .. }, Array { bounds: others, element: other, .. })
                 if bounds == others =>
             {
-                self.elements(element, other, key)
+                self.elements(element, other, role)
             }
             (Map { bound, key: ours, element, .. }, Map { bound: most, key: theirs, element: other, .. })
                 if rules.fits(*bound, *most, rules.ignore_sequence_bounds && !key) =>
             {
-                self.elements(ours, theirs, key)?;
-                self.elements(element, other, key)
+                self.elements(ours, theirs, role)?;
+                self.elements(element, other, role)
             }
             _ => self.differ_in_words(writer, reader),
         }
     }
 
     /// Elements that differ make their collections differ, unless they are structures with members to name.
-    fn elements(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, key: bool) -> Verdict {
+    fn elements(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, role: Role) -> Verdict {
         if let Some(last) = self.path.last_mut() {
             last.push_str("[]");
         }
-        self.types(writer, reader, key)?;
+        self.strongly(writer, reader, role)?;
         if let Some(last) = self.path.last_mut() {
             last.truncate(last.len().saturating_sub(2));
         }
         Ok(())
     }
 
-    fn defined(&mut self, writer: &'a TypeObject, reader: &'a TypeObject, key: bool) -> Verdict {
+    /// As [`Self::types`], where something follows that must be found (§7.2.4.3): types without a length on
+    /// the wire must be equivalent.
+    fn strongly(&mut self, writer: &'a TypeIdentifier, reader: &'a TypeIdentifier, role: Role) -> Verdict {
+        if self.is_delimited(writer, DEPTH_MAX) {
+            return self.types(writer, reader, role);
+        }
+        let before = (self.rules, self.fixed);
+        if self.rules.ignore_delimiters || !self.rules.coercion {
+            self.fixed = true;
+        } else {
+            // Alike but for the names of types, and for what both versions of XCDR send alike.
+            let final_is_appendable = self.rules.final_is_appendable;
+            self.rules = AssignabilityRules { final_is_appendable, ..AssignabilityRules::default() };
+        }
+        self.types(writer, reader, role)?;
+        (self.rules, self.fixed) = before;
+        Ok(())
+    }
+
+    /// Whether the end of what a writer sends of this type is told (§7.2.4.2).
+    fn is_delimited(&self, ty: &'a TypeIdentifier, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else { return true };
+        match self.writer.resolve(ty) {
+            Resolved::Unknown => true,
+            Resolved::Plain(plain) => match plain {
+                TypeIdentifier::Sequence { element, .. } | TypeIdentifier::Array { element, .. } => {
+                    self.is_delimited(element, depth)
+                }
+                TypeIdentifier::Map { key, element, .. } => {
+                    self.is_delimited(key, depth) && self.is_delimited(element, depth)
+                }
+                _ => true,
+            },
+            Resolved::Defined(object) => match &object.definition {
+                Definition::Structure { extensibility, .. } | Definition::Union { extensibility, .. } => {
+                    match extensibility {
+                        Extensibility::Final => false,
+                        Extensibility::Appendable => !self.rules.final_is_appendable,
+                        Extensibility::Mutable => true,
+                    }
+                }
+                _ => true,
+            },
+        }
+    }
+
+    fn defined(&mut self, writer: &'a TypeObject, reader: &'a TypeObject, role: Role) -> Verdict {
         match (&writer.definition, &reader.definition) {
             (
                 Definition::Structure { extensibility, base, members, .. },
@@ -257,7 +346,7 @@ impl<'a> Comparison<'a> {
                 self.extensibilities(*extensibility, *other)?;
                 let ours = self.writer.members(base, members);
                 let theirs = self.reader.members(their_base, theirs);
-                self.structures(&ours, &theirs, *extensibility, key)
+                self.structures(&ours, &theirs, *extensibility, role)
             }
             (
                 Definition::Union { extensibility, discriminator, discriminator_flags, members, .. },
@@ -273,10 +362,11 @@ impl<'a> Comparison<'a> {
                 let [keyed, their_key] =
                     [discriminator_flags, their_flags].map(|it| it & member_flag::KEY != 0);
                 self.within("discriminator".into(), |it| {
-                    it.types(discriminator, theirs, keyed)?;
+                    let role = if keyed { role.of_key() } else { role.of_other() };
+                    it.strongly(discriminator, theirs, role)?;
                     it.same(keyed == their_key, key_words(keyed), key_words(their_key))
                 })?;
-                self.unions(members, m, *extensibility)
+                self.unions(members, m, *extensibility, if keyed { Role::Erased } else { role.of_other() })
             }
             (
                 Definition::Enumeration { bit_bound, literals, .. },
@@ -284,7 +374,7 @@ impl<'a> Comparison<'a> {
             ) => {
                 let bits = |bound: u16| format!("an enumeration of {bound} bits");
                 self.same(holder(*bit_bound) == holder(*other), bits(*bit_bound), bits(*other))?;
-                self.enumerations(literals, theirs, key)
+                self.enumerations(literals, theirs, role == Role::Holder)
             }
             (Definition::Bitmask { bit_bound, .. }, Definition::Bitmask { bit_bound: other, .. }) => {
                 let bits = |bound: u16| format!("a bit mask of {bound} bits");
@@ -314,12 +404,14 @@ impl<'a> Comparison<'a> {
         writer: &[&'a StructureMember],
         reader: &[&'a StructureMember],
         extensibility: Extensibility,
-        key: bool,
+        role: Role,
     ) -> Verdict {
         let in_order = extensibility != Extensibility::Mutable;
         if !self.spend(writer.len().saturating_mul(reader.len())) {
             return Ok(());
         }
+        let keyed = writer.iter().chain(reader).any(|member| member.has(member_flag::KEY));
+        let role_of = |member: &StructureMember| role.of_member_of(keyed, member.has(member_flag::KEY));
         for place in 0..writer.len().max(reader.len()) {
             let (ours, theirs) = (writer.get(place), reader.get(place));
             if in_order
@@ -330,14 +422,14 @@ impl<'a> Comparison<'a> {
             }
             if let Some(ours) = ours {
                 match reader.iter().find(|theirs| theirs.id == ours.id) {
-                    Some(theirs) => self.members(ours, theirs, in_order, key)?,
-                    None => self.unread(ours, reader, extensibility)?,
+                    Some(theirs) => self.members(ours, theirs, in_order, (role, role_of(ours)))?,
+                    None => self.unread(ours, reader, extensibility, role_of(ours) == Role::Holder)?,
                 }
             }
             if let Some(theirs) = theirs
                 && !writer.iter().any(|ours| ours.id == theirs.id)
             {
-                self.unwritten(theirs, writer, extensibility)?;
+                self.unwritten(theirs, writer, extensibility, role_of(theirs) == Role::Holder)?;
             }
         }
         let common = writer.iter().any(|ours| reader.iter().any(|theirs| theirs.id == ours.id));
@@ -368,7 +460,7 @@ impl<'a> Comparison<'a> {
         ours: &'a StructureMember,
         theirs: &'a StructureMember,
         in_order: bool,
-        key: bool,
+        (role, own): (Role, Role),
     ) -> Verdict {
         let name = if ours.name.text.is_some() { ours.in_words() } else { theirs.in_words() };
         let renamed = !self.rules.ignore_member_names && ours.name.hash != theirs.name.hash;
@@ -377,13 +469,18 @@ impl<'a> Comparison<'a> {
         }
         let is_key = ours.has(member_flag::KEY);
         self.within(name, |it| {
-            it.same(is_key == theirs.has(member_flag::KEY), ours.key_words(), theirs.key_words())?;
+            let alike = role == Role::Erased || is_key == theirs.has(member_flag::KEY);
+            it.same(alike, ours.key_words(), theirs.key_words())?;
             let optional = ours.has(member_flag::OPTIONAL);
             if in_order || !it.rules.coercion {
                 let alike = optional == theirs.has(member_flag::OPTIONAL);
                 it.same(alike, ours.optional_words(), theirs.optional_words())?;
             }
-            it.types(&ours.ty, &theirs.ty, is_key || key)
+            if in_order {
+                it.strongly(&ours.ty, &theirs.ty, own)
+            } else {
+                it.types(&ours.ty, &theirs.ty, own)
+            }
         })
     }
 
@@ -393,10 +490,11 @@ impl<'a> Comparison<'a> {
         ours: &StructureMember,
         reader: &[&StructureMember],
         extensibility: Extensibility,
+        is_key: bool,
     ) -> Verdict {
         self.elsewhere(ours, reader, |id, other| (id, other))?;
-        let needed = ours.has(member_flag::KEY) || (ours.is_needed());
-        if extensibility == Extensibility::Final || needed || !self.rules.coercion {
+        let needed = is_key || ours.is_needed();
+        if self.is_fixed(extensibility) || needed || !self.rules.coercion {
             return self.at(ours.in_words(), &self.type_of(ours, self.writer), "missing");
         }
         Ok(())
@@ -408,14 +506,20 @@ impl<'a> Comparison<'a> {
         theirs: &StructureMember,
         writer: &[&StructureMember],
         extensibility: Extensibility,
+        is_key: bool,
     ) -> Verdict {
         self.elsewhere(theirs, writer, |id, other| (other, id))?;
         let widens = self.rules.prevent_type_widening && !theirs.has(member_flag::OPTIONAL);
-        let needed = theirs.has(member_flag::KEY) || theirs.is_needed();
-        if extensibility == Extensibility::Final || needed || widens || !self.rules.coercion {
+        let needed = is_key || theirs.is_needed();
+        if self.is_fixed(extensibility) || needed || widens || !self.rules.coercion {
             return self.at(theirs.in_words(), "missing", &self.type_of(theirs, self.reader));
         }
         Ok(())
+    }
+
+    /// Whether both have the same members.
+    const fn is_fixed(&self, extensibility: Extensibility) -> bool {
+        self.fixed || matches!(extensibility, Extensibility::Final)
     }
 
     /// A member of the same name under another id.
@@ -440,13 +544,15 @@ impl<'a> Comparison<'a> {
         writer: &'a [UnionMember],
         reader: &'a [UnionMember],
         extensibility: Extensibility,
+        role: Role,
     ) -> Verdict {
-        let exact = extensibility == Extensibility::Final || !self.rules.coercion;
+        let exact = self.is_fixed(extensibility) || !self.rules.coercion;
         let cases = |members: &[UnionMember]| members.iter().map(|it| it.labels.len() + 1).sum::<usize>();
         let both = cases(writer).saturating_add(cases(reader));
         if !self.spend(both.saturating_mul(both)) {
             return Ok(());
         }
+        self.union_names(writer, reader)?;
         let selected = |members: &'a [UnionMember], label: Option<i32>| {
             let named = members.iter().find(|it| label.is_some_and(|label| it.labels.contains(&label)));
             named.or_else(|| members.iter().find(|it| it.flags & member_flag::DEFAULT != 0))
@@ -458,9 +564,7 @@ impl<'a> Comparison<'a> {
         for label in labels(writer).chain(labels(reader)) {
             let case = label.map_or_else(|| "default".to_owned(), |label| format!("case {label}"));
             match (selected(writer, label), selected(reader, label)) {
-                (Some(ours), Some(theirs)) => {
-                    self.within(case, |it| it.types(&ours.ty, &theirs.ty, false))?
-                }
+                (Some(ours), Some(theirs)) => self.within(case, |it| it.types(&ours.ty, &theirs.ty, role))?,
                 (Some(ours), None) if exact => {
                     return self.at(case, &in_words(&ours.ty, self.writer), "missing");
                 }
@@ -471,6 +575,27 @@ impl<'a> Comparison<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Members of unions that have one name have one id, and the other way round; unions have a label in
+    /// common.
+    fn union_names(&self, writer: &[UnionMember], reader: &[UnionMember]) -> Verdict {
+        for (ours, theirs) in writer.iter().flat_map(|ours| reader.iter().map(move |theirs| (ours, theirs))) {
+            let (same_id, same_name) = (ours.id == theirs.id, ours.name.hash == theirs.name.hash);
+            if same_id != same_name && !self.rules.ignore_member_names {
+                let words = |it: &UnionMember| match &it.name.text {
+                    Some(name) => format!("`{name}`, number {}", it.id),
+                    None => format!("number {}", it.id),
+                };
+                return self.at("member".to_owned(), &words(ours), &words(theirs));
+            }
+        }
+        let labels = |members: &[UnionMember]| -> BTreeSet<i32> {
+            members.iter().flat_map(|it| it.labels.iter().copied()).collect()
+        };
+        let (ours, theirs) = (labels(writer), labels(reader));
+        let apart = !ours.is_empty() && !theirs.is_empty() && ours.is_disjoint(&theirs);
+        self.same(!apart, "without label in common".into(), "without label in common".into())
     }
 
     fn enumerations(&mut self, writer: &[Literal], reader: &[Literal], key: bool) -> Verdict {
