@@ -4,6 +4,7 @@
 
 mod atomic;
 mod demo;
+mod doctor;
 mod idl;
 mod look;
 mod ls;
@@ -45,6 +46,8 @@ enum Command {
     Hz(topic::meter::Options),
     /// How many octets of a topic come.
     Bw(topic::meter::Options),
+    /// Why does nothing arrive? Looks at this host and at a domain, and says what to do.
+    Doctor(doctor::Options),
     /// Compile IDL files: check them, and write Rust types.
     Idl(idl::Options),
     /// Who is there: participants, topics, types, endpoints, what matches and what does not.
@@ -81,6 +84,7 @@ fn main() -> ExitCode {
         Command::Delay(options) => topic::meter::run(&options, Quantity::Delay),
         Command::Demo(options) => demo::run(&options),
         Command::Hz(options) => topic::meter::run(&options, Quantity::Rate),
+        Command::Doctor(options) => doctor::run(&options),
         Command::Idl(options) => idl::run(&options),
         Command::Ls(options) => ls::run(&options),
         Command::Play(options) => play::run(&options),

@@ -6,6 +6,7 @@ use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::qos::EntityKind;
 use plainsong::state::{Judgement, Mismatch, RemoteEndpointState, RemoteParticipantState, StateLimits};
+use plainsong::statistics::STATISTICS_TOPIC;
 use serde::Serialize;
 
 /// Participants and endpoints shown at most.
@@ -52,6 +53,8 @@ pub(crate) struct Participant {
     pub(crate) answers: bool,
     /// By which transport this process reaches it, and why not by shared memory.
     pub(crate) transport: String,
+    /// It tells an identity of DDS Security.
+    pub(crate) secured: bool,
     /// The tool that it is, if it is one.
     pub(crate) tool: Option<String>,
     pub(crate) endpoints: usize,
@@ -119,12 +122,13 @@ impl View {
         view.participants = state.remote_participants.items.into_iter().map(Participant::of).collect();
         let names: BTreeMap<Guid, String> =
             view.participants.iter().map(|it| (it.guid, it.label())).collect();
+        let shown = |it: &RemoteEndpointState| all || it.topic != STATISTICS_TOPIC;
         let named = |endpoint: RemoteEndpointState| {
             let of = names.get(&endpoint.guid.prefix.participant()).cloned().unwrap_or_default();
             (endpoint.guid, Endpoint::of(endpoint, of))
         };
         let mut endpoints: BTreeMap<Guid, Endpoint> =
-            state.remote_endpoints.items.into_iter().map(named).collect();
+            state.remote_endpoints.items.into_iter().filter(shown).map(named).collect();
         let own = participant.guid().prefix;
         for pair in pairs.items {
             if [pair.writer.prefix, pair.reader.prefix].contains(&own) {
@@ -138,7 +142,9 @@ impl View {
                     _ => endpoint.undecided.push(other),
                 }
             }
-            if let Judgement::Mismatched(mismatch) = pair.judgement {
+            if let Judgement::Mismatched(mismatch) = pair.judgement
+                && endpoints.contains_key(&pair.writer)
+            {
                 view.mismatches.push(*mismatch);
             }
         }
@@ -203,6 +209,7 @@ impl Participant {
             same_host: state.same_host,
             answers: state.is_proven,
             transport: state.transport.to_string(),
+            secured: state.is_secured,
             tool: state.tool,
             endpoints: 0,
         }

@@ -345,6 +345,8 @@ pub struct RemoteParticipantState {
     pub product_version: Option<[u8; 2]>,
     /// RTPS version, major and minor.
     pub rtps_version: [u8; 2],
+    /// It tells an identity of DDS Security.
+    pub is_secured: bool,
     /// Its USER_DATA.
     pub user_data: Vec<u8>,
     /// The tool that it is, if it is there to look at the domain: `plainsong ls`, for example.

@@ -85,6 +85,7 @@ impl ParticipantState {
                 vendor: remote.vendor,
                 product_version: Some(remote.product_version).filter(|it| *it != [0; 2]),
                 rtps_version: remote.version,
+                is_secured: remote.is_secured,
                 user_data: remote.user_data.to_vec(),
                 tool: tool_of(remote.properties),
                 address: remote.address,

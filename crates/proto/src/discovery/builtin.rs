@@ -69,6 +69,8 @@ pub struct ParticipantData {
     pub node_id: Option<NodeId>,
     /// Values of parameters of Plainsong that are none, which are left out. Never encoded.
     pub malformed: u32,
+    /// It tells an identity of DDS Security. Never encoded.
+    pub is_secured: bool,
     /// Name shown to people.
     pub name: String,
     /// USER_DATA.
@@ -105,6 +107,7 @@ impl ParticipantData {
             lead: None,
             node_id: None,
             malformed: 0,
+            is_secured: false,
             name: String::new(),
             user_data: Vec::new(),
             properties: Vec::new(),
@@ -216,6 +219,7 @@ impl ParticipantData {
                     Ok(node_id) if parameter.value.len() == node_id.len() => data.node_id = Some(node_id),
                     _ => data.malformed += 1,
                 },
+                pid::IDENTITY_TOKEN => data.is_secured = true,
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
                 _ if parameter.is_vendor_specific() => ignored(&parameter)?,
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,

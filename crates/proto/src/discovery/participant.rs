@@ -93,6 +93,8 @@ pub struct RemoteParticipant<'a> {
     pub lease_duration: Duration,
     /// When it was last heard of.
     pub last_heard: Instant,
+    /// It tells an identity of DDS Security.
+    pub is_secured: bool,
     /// Its USER_DATA.
     pub user_data: &'a [u8],
     /// Properties it announced.
@@ -419,6 +421,7 @@ impl Participant {
             meta_unicast: &remote.data.meta_unicast,
             lease_duration: remote.data.lease_duration,
             last_heard: remote.last_heard,
+            is_secured: remote.data.is_secured,
             user_data: &remote.data.user_data,
             properties: &remote.data.properties,
         })

@@ -12,7 +12,7 @@ use crate::seq::SequenceNumber;
 use crate::time::{Duration, Time};
 use crate::tuning::discovery::ANNOUNCEMENT_BYTES_MAX;
 use crate::vendor;
-use crate::wire::header::{Header, PROTOCOL_VERSION, flag, id};
+use crate::wire::header::{self, Header, PROTOCOL_VERSION, flag, id};
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
 use crate::wire::{Data, info};
 
@@ -53,6 +53,8 @@ pub struct HeardParticipant {
     pub process: ProcessData,
     /// The tool that it is, if it looks at the domain like this one.
     pub tool: Option<String>,
+    /// Whom the datagram is for; UNKNOWN: everyone.
+    pub destination: GuidPrefix,
     /// When it says that it sent this, by its clock. Some products tell when they first did.
     pub sent: Option<Time>,
 }
@@ -105,6 +107,14 @@ impl Survey {
     }
 }
 
+/// A message without contents, which means nothing to anybody.
+#[must_use]
+pub fn empty_message(prefix: GuidPrefix) -> Vec<u8> {
+    let mut octets = Vec::new();
+    header::emit(&mut octets, &prefix);
+    octets
+}
+
 /// What makes a participant one of a tool.
 #[must_use]
 pub fn tool(name: &str) -> Property {
@@ -119,15 +129,19 @@ pub fn heard(datagram: &[u8]) -> Vec<HeardParticipant> {
     if header.version.first() != PROTOCOL_VERSION.first() {
         return Vec::new();
     }
-    let (mut all, mut sent) = (Vec::new(), None);
+    let (mut all, mut sent, mut destination) = (Vec::new(), None, GuidPrefix::UNKNOWN);
     for submessage in submessages.map_while(Result::ok) {
         match submessage.id {
+            id::INFO_DST => {
+                let Ok(told) = info::parse_destination(submessage.body, submessage.flags) else { break };
+                destination = told;
+            }
             id::INFO_TS => sent = info::parse_timestamp(submessage.body, submessage.flags).unwrap_or(None),
             id::DATA if submessage.flags & flag::DATA != 0 => {
                 let Ok(data) = Data::parse(submessage.body, submessage.flags) else { break };
                 let told = Some(data).filter(|data| data.writer == EntityId::SPDP_WRITER);
                 let told = told.and_then(|data| ParticipantData::decode(data.payload).ok());
-                all.extend(told.map(|told| HeardParticipant::of(told, sent)));
+                all.extend(told.map(|told| HeardParticipant::of(told, destination, sent)));
             }
             _ => {}
         }
@@ -136,7 +150,7 @@ pub fn heard(datagram: &[u8]) -> Vec<HeardParticipant> {
 }
 
 impl HeardParticipant {
-    fn of(data: ParticipantData, sent: Option<Time>) -> Self {
+    fn of(data: ParticipantData, destination: GuidPrefix, sent: Option<Time>) -> Self {
         let tool = data.properties.iter().find(|property| property.name == TOOL_PROPERTY);
         Self {
             prefix: data.guid.prefix,
@@ -147,6 +161,7 @@ impl HeardParticipant {
             tool: tool.map(|property| property.value.clone()),
             domain_tag: data.domain_tag,
             name: data.name,
+            destination,
             sent,
         }
     }
@@ -173,6 +188,8 @@ mod tests {
         assert_eq!((told.domain, told.product), (Some(42), Some("Plainsong")));
         assert_eq!((told.prefix, told.tool.as_deref()), (GuidPrefix([7; 12]), Some("doctor")));
         assert_eq!((told.name.as_str(), told.sent), ("plainsong doctor", Some(now)));
+        assert_eq!(told.destination, GuidPrefix::UNKNOWN);
+        assert_eq!(heard(&empty_message(GuidPrefix([7; 12]))), []);
     }
 
     #[test]

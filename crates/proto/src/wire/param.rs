@@ -66,6 +66,8 @@ pub mod pid {
     pub const TYPE_MAX_SIZE_SERIALIZED: u16 = 0x0060;
     pub const ORIGINAL_WRITER_INFO: u16 = 0x0061;
     pub const ENTITY_NAME: u16 = 0x0062;
+    /// DDS Security 1.1 §7.4.1.4.
+    pub const IDENTITY_TOKEN: u16 = 0x1001;
     pub const GROUP_COHERENT_SET: u16 = 0x0063;
     pub const GROUP_SEQ_NUM: u16 = 0x0064;
     pub const WRITER_GROUP_INFO: u16 = 0x0065;

@@ -141,6 +141,15 @@ fn fact_18_locators_of_other_transports_are_skipped_not_fatal() {
 }
 
 #[test]
+fn a_participant_that_tells_an_identity_is_secured() {
+    let guid = PREFIX.participant().to_bytes();
+    let plain = little_endian(&[(pid::PARTICIPANT_GUID, &guid)]);
+    assert!(!ParticipantData::decode(&plain).unwrap().is_secured);
+    let secured = little_endian(&[(pid::PARTICIPANT_GUID, &guid), (pid::IDENTITY_TOKEN, &[0; 8])]);
+    assert!(ParticipantData::decode(&secured).unwrap().is_secured);
+}
+
+#[test]
 fn r7_a_participant_without_a_guid_of_its_kind_is_refused() {
     assert_eq!(ParticipantData::decode(&little_endian(&[])), Err(Malformed::MissingMember));
     let no_participant = PREFIX.entity(EntityId([0, 0, 1, 2])).to_bytes();
