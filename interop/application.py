@@ -192,11 +192,12 @@ class Application:
 class Scene:
     """One case on the stage: the two products, and the applications started so far."""
 
-    def __init__(self, publisher, subscriber, variant):
+    def __init__(self, publisher, subscriber, variant, peers_directory=None):
         self._publisher = publisher
         self._subscriber = subscriber
         self._variant = variant.split()
         self._applications = []
+        self.peers_directory = peers_directory
         self.notes = []
 
     def note(self, text):

@@ -26,10 +26,10 @@ cyclone_c() {
 # Cyclone DDS, Python. A virtual environment from the package index, and a starter.
 cyclone_python() {
   venv=$out/venv
-  if ! "$venv/bin/python" -c 'import cyclonedds' 2>/dev/null; then
+  if ! "$venv/bin/python" -c 'import cyclonedds, mcap' 2>/dev/null; then
     rm -rf "$venv"
-    python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet cyclonedds==11.0.1 \
-      || { missing cyclone_python "no virtual environment with cyclonedds"; return; }
+    python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet cyclonedds==11.0.1 mcap==1.3.1 \
+      || { missing cyclone_python "no virtual environment with cyclonedds and mcap"; return; }
   fi
   printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' \
     "$venv/bin/python" "$here/peers/cyclone_python/shapes.py" >"$out/cyclone_python"

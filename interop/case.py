@@ -20,7 +20,7 @@ FAREWELL_SECONDS = 3
 QUIET_SECONDS = 3
 
 # What cases are about, in the order of the table at the end: the groups of the OMG's tests, and
-# three of ours: for participants that go, for a policy of Plainsong, and for its tools.
+# four of ours: for participants that go, for a policy of Plainsong, for its tools and its recordings.
 GROUPS = (
     "Domain",
     "Topic",
@@ -41,6 +41,7 @@ GROUPS = (
     "Cft",
     "Consistency",
     "Tools",
+    "Recording",
 )
 CASES = []
 

@@ -168,7 +168,8 @@ def run_one(job, options):
 def inside(table, options):
     """Runs one case here, in the namespace; prints the answer as JSON."""
     case, variant, publisher, subscriber = options.inside
-    scene = Scene(products.find(table, publisher), products.find(table, subscriber), variant)
+    ends = [products.find(table, name) for name in (publisher, subscriber)]
+    scene = Scene(*ends, variant, options.peers_directory.absolute())
     message = ""
     try:
         by_name(case).play(scene)

@@ -62,11 +62,14 @@ impl Options {
 /// The tests named `fuzz_*`, in release, each for `seconds`.
 fn seeded(target: &str, seconds: u32) -> Command {
     // By name, for all other tests would be built in release too.
-    let packages = ["--package", "plainsong-proto", "--package", "plainsong", "--package", "plainsong-idl"];
+    let packages = ["plainsong-proto", "plainsong", "plainsong-idl", "plainsong-recording"];
     let mut command = shell::cargo(&["test", "--release"]);
     // What is JSON is fuzzed too.
     let features = ["--features", "plainsong-proto/serde"];
-    command.args(packages).args(features).args(["--lib", "--test", "fuzz_*"]);
+    command
+        .args(packages.iter().flat_map(|package| ["--package", package]))
+        .args(features)
+        .args(["--lib", "--test", "fuzz_*"]);
     command.arg(format!("fuzz_{target}"));
     command.env(SECONDS_VARIABLE, seconds.to_string());
     command

@@ -11,6 +11,7 @@ mod inside;
 mod latency;
 mod paths;
 mod readers;
+mod record;
 mod scale;
 mod start;
 mod throughput;
@@ -47,6 +48,9 @@ struct Options {
     /// more memory than it may
     #[arg(long)]
     strict: bool,
+    /// MB/s that are written for the recorder
+    #[arg(long, default_value_t = 200)]
+    rate: u32,
     /// Domain id
     #[arg(long, default_value_t = 0)]
     domain: u16,
@@ -86,6 +90,8 @@ enum Role {
     Readers,
     /// What it starts.
     Read,
+    /// Writes mixed topics that `plainsong record` records, and as many octets to a plain file.
+    Record,
     /// Starts publishers and prints how long their first samples took.
     Start,
     /// What it starts.
@@ -123,6 +129,7 @@ fn main() -> ExitCode {
         Role::Paths => paths::run(&options),
         Role::Readers => readers::measure(&options),
         Role::Read => readers::read(&options),
+        Role::Record => record::measure(&options, duration),
         Role::Start => start::measure(&options),
         Role::StartPublish => start::publish(&options),
     };

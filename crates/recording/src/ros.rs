@@ -26,12 +26,18 @@ fn ros_name(parts: &[&str]) -> Option<String> {
 }
 
 /// The type as in `.msg` files, the messages that it has after it; `None` for one that such files cannot say.
-pub(crate) fn message_text(ty: &TypeDescription) -> Option<String> {
+pub(crate) fn message_text(ty: &TypeDescription, is_delimited: bool) -> Option<String> {
     let model = Model::described(ty).ok()?;
     let mut messages = Vec::new();
     for (_, definition) in model.definitions() {
         match &definition.kind {
-            DefinitionKind::Structure(structure) => messages.push(message(&model, definition, structure)?),
+            DefinitionKind::Structure(structure) => {
+                // ROS 2 has the encoding of final types; in XCDR1 that of others is the same.
+                if is_delimited && structure.aggregate.extensibility != Extensibility::Final {
+                    return None;
+                }
+                messages.push(message(&model, definition, structure)?);
+            }
             // A member says what it is another name for.
             DefinitionKind::Alias(_) => {}
             _ => return None,
@@ -48,7 +54,6 @@ pub(crate) fn message_text(ty: &TypeDescription) -> Option<String> {
 
 /// A message, with the name that others call it by.
 fn message(model: &Model, definition: &Definition, structure: &Structure) -> Option<(String, String)> {
-    // CDR of ROS 2 is that of final types; without a hint of anything else others are encoded alike in XCDR1.
     if structure.base.is_some() || structure.aggregate.extensibility == Extensibility::Mutable {
         return None;
     }

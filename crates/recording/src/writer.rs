@@ -7,6 +7,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use plainsong_idl::idl_of;
+use plainsong_proto::cdr::XcdrVersion;
 use plainsong_proto::guid::Guid;
 use plainsong_proto::qos::QosSet;
 use plainsong_proto::types::lookup::{RequestId, decode_reply, encode_reply};
@@ -74,7 +75,7 @@ impl RecordedWriter {
             return (None, Some("its participant does not tell its type".to_owned()));
         };
         if self.is_ros()
-            && let Some(text) = ros::message_text(ty)
+            && let Some(text) = ros::message_text(ty, self.is_delimited())
         {
             return (Some(Schema { name: ros::type_name(&self.type_name), encoding: "ros2msg", text }), None);
         }
@@ -82,6 +83,11 @@ impl RecordedWriter {
             Ok(text) => (Some(Schema { name: self.type_name.clone(), encoding: "omgidl", text }), None),
             Err(error) => (None, Some(error.to_string())),
         }
+    }
+
+    /// Samples of types that may evolve begin with their lengths.
+    fn is_delimited(&self) -> bool {
+        self.qos.data_representation.first() == Some(&XcdrVersion::Xcdr2)
     }
 
     /// A topic of ROS 2.

@@ -133,7 +133,7 @@ fn report(options: &Options, totals: &Totals) {
         let file = options.output.display().to_string();
         say!(
             "{}",
-            json!({"file": file, "bytes": totals.file_bytes, "seconds": totals.seconds, "topics": topics})
+            json!({"file": file, "bytes": totals.file_bytes, "seconds": totals.seconds, "samples": totals.kept, "topics": topics})
         );
         return;
     }
@@ -144,9 +144,9 @@ fn report(options: &Options, totals: &Totals) {
         );
     }
     let topics = totals.topics.len();
-    let samples: u64 = totals.topics.values().map(|topic| topic.samples).sum();
     eprintln!(
-        "{samples} samples of {topics} topics in {:.1} s, {} octets in {}",
+        "{} samples of {topics} topics in {:.1} s, {} octets in {}",
+        totals.kept,
         totals.seconds,
         totals.file_bytes,
         options.output.display()

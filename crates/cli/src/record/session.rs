@@ -49,11 +49,17 @@ pub(super) struct Totals {
     pub(super) topics: BTreeMap<String, TopicTotals>,
     pub(super) file_bytes: u64,
     pub(super) seconds: f64,
+    /// Samples that are in the file.
+    pub(super) kept: u64,
     /// A writer could not be recorded.
     refused: u64,
 }
 
 impl Totals {
+    fn samples(&self) -> u64 {
+        self.topics.values().map(|topic| topic.samples).sum()
+    }
+
     pub(super) fn is_complete(&self) -> bool {
         self.refused == 0 && self.topics.values().all(|topic| topic.lost + topic.rejected == 0)
     }
@@ -166,7 +172,10 @@ impl Session {
         drop(self.syncer);
         let before = self.output.bytes().0;
         match self.output.finish() {
-            Ok(bytes) => totals.file_bytes = bytes,
+            Ok(bytes) => {
+                totals.file_bytes = bytes;
+                totals.kept = totals.samples();
+            }
             Err(error) => {
                 totals.file_bytes = before;
                 result = result.and(Err(error.into()));
@@ -194,6 +203,7 @@ impl Session {
     fn flush(&mut self) -> Result<(), Failure> {
         self.next_flush = Instant::now() + FLUSH_PERIOD;
         self.output.commit()?;
+        self.totals.kept = self.totals.samples();
         self.syncer.request().map_err(|error| OutputError::Io(error).into())
     }
 
