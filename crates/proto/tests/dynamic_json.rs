@@ -297,3 +297,63 @@ fn objects_of_few_letters_do_not_take_much_memory() {
     let error = parsed(&text).unwrap_err().to_string();
     assert!(error.contains("expected at most 4194304 parts in a sample"), "{error}");
 }
+
+/// Without derived types beside them, whose code names all of these in full.
+mod bits {
+    use std::any::TypeId;
+    use std::sync::Arc;
+
+    use plainsong_proto::cdr::{Endianness, Extensibility, XcdrVersion};
+    use plainsong_proto::type_support::{DataValue, DynamicType};
+    use plainsong_proto::types::{
+        AggregateDescription, BitsDescription, FieldDescription, FlagDescription, MemberDescription,
+        Primitive, TypeBuilder, TypeDescription, TypeIdentifiers,
+    };
+
+    fn access(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        struct Access;
+        let about = BitsDescription {
+            rust_type: TypeId::of::<Access>(),
+            name: "Access",
+            extensibility: None,
+            bit_bound: 16,
+        };
+        let flag = |name, position| FlagDescription { name, position };
+        types.bitmask(&about, &[flag("READ", 0), flag("WRITE", 1), flag("ADMIN", 15)])
+    }
+
+    fn bits(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
+        struct Bits;
+        let field = FieldDescription { name: "low", position: 0, bits: 3, holder: Primitive::Uint8 };
+        types.bitset(TypeId::of::<Bits>(), "Bits", &[field])
+    }
+
+    #[test]
+    fn bitmasks_are_the_names_of_their_flags_and_bitsets_are_numbers() {
+        struct Door;
+        let about = AggregateDescription {
+            rust_type: TypeId::of::<Door>(),
+            name: "Door",
+            extensibility: Extensibility::Final,
+            hash_ids: false,
+            nested: false,
+        };
+        let members = [MemberDescription::new("access", 0, access), MemberDescription::new("bits", 1, bits)];
+        let description = TypeDescription::build(|types| types.structure(&about, None, &members)).unwrap();
+        let ty = DynamicType::new("Door", Arc::new(description)).unwrap();
+        let read = |text: &str| ty.deserialize_data(&mut serde_json::Deserializer::from_str(text));
+        let data = read(r#"{"access":["ADMIN","READ",4],"bits":5}"#).unwrap();
+        assert_eq!(data.get("access").unwrap().get(), DataValue::Bitmask(0x8005));
+        assert_eq!(serde_json::to_string(&data).unwrap(), r#"{"access":["READ","ADMIN",4],"bits":5}"#);
+        let mut payload = Vec::new();
+        data.write(XcdrVersion::Xcdr2, Endianness::Big, &mut payload).unwrap();
+        assert_eq!(payload[4..7], [0x80, 5, 5]);
+        let error = read(r#"{"access":["FLY"]}"#).unwrap_err().to_string();
+        let words = "member `access`: expected flags of Access (READ, WRITE, ADMIN), found \"FLY\"";
+        assert!(error.starts_with(words), "{error}");
+        assert_eq!(
+            read(r#"{"access":"READ | WRITE"}"#).unwrap().get("access").unwrap().get(),
+            DataValue::Bitmask(3)
+        );
+    }
+}

@@ -40,6 +40,8 @@ pub enum DynamicTypeError {
 
 /// Members of one type, or literals, at most.
 const MEMBERS_MAX: usize = 4_096;
+/// Members of all types at most, those of a type that contains itself once for each level.
+const MEMBERS_TOTAL_MAX: usize = 1 << 18;
 /// Parts of a value at most, elements of arrays included and those of sequences not.
 const PARTS_MAX: usize = 1 << 20;
 /// Octets of the arrays of a value at most.
@@ -52,6 +54,12 @@ pub(super) struct Builder<'a> {
     description: &'a TypeDescription,
     complete: bool,
     done: BTreeMap<TypeHash, Arc<Type>>,
+    /// What the types of the round before are: of types that contain themselves, those one level below.
+    below: BTreeMap<TypeHash, Arc<Type>>,
+    /// A type contains itself.
+    is_recursive: bool,
+    /// Members that may be made yet, of all rounds together.
+    members_left: usize,
     open: BTreeSet<TypeHash>,
     depth: usize,
     /// The innermost type that has a name.
@@ -66,11 +74,24 @@ pub(super) fn build(description: &TypeDescription) -> Built<Arc<Type>> {
         description,
         complete: root.complete,
         done: BTreeMap::new(),
+        below: BTreeMap::new(),
+        is_recursive: false,
+        members_left: MEMBERS_TOTAL_MAX,
         open: BTreeSet::new(),
         depth: 0,
         name: "the type".to_owned(),
     };
-    builder.ty(&TypeIdentifier::Hash(root))
+    let mut built = builder.ty(&TypeIdentifier::Hash(root))?;
+    // Samples nest so deep at most. A type that contains itself is made once for each level, from the
+    // innermost on, which has nothing below: nobody has to go round in circles.
+    for _ in 1..DEPTH_MAX {
+        if !builder.is_recursive {
+            break;
+        }
+        builder.below = std::mem::take(&mut builder.done);
+        built = builder.ty(&TypeIdentifier::Hash(root))?;
+    }
+    Ok(built)
 }
 
 impl Builder<'_> {
@@ -126,7 +147,8 @@ impl Builder<'_> {
             return Ok(Arc::clone(known));
         }
         if !self.open.insert(hash) {
-            return self.unsupported("itself as a member");
+            self.is_recursive = true;
+            return Ok(self.below.get(&hash).map_or_else(|| Arc::new(too_deep()), Arc::clone));
         }
         let TypeObject { name, definition } = self.object(hash)?;
         let outer = name.map(|name| std::mem::replace(&mut self.name, name));
@@ -248,9 +270,9 @@ impl Builder<'_> {
             self.open.remove(hash);
             self.depth -= 1;
         }
-        if members.len() + own.len() > MEMBERS_MAX {
-            return Err(self.too_large());
-        }
+        let left = self.members_left.checked_sub(own.len());
+        self.members_left =
+            left.filter(|_| members.len() + own.len() <= MEMBERS_MAX).ok_or_else(|| self.too_large())?;
         for member in own {
             let StructureMember { id, flags, ty, name } = member;
             members.push(self.member(name.text.as_deref(), *flags, *id, ty)?);
@@ -291,7 +313,9 @@ impl Builder<'_> {
         let whole = members.iter().filter(holder).map(least).fold(0, usize::saturating_add);
         let sorted = by_id.iter().filter_map(|place| members.get(*place)).filter(holder);
         let extent = |member: &Member| if member.optional { Extent::UNBOUNDED } else { member.ty.extent };
-        let parts = members.iter().map(|member| member.ty.parts).fold(1, usize::saturating_add);
+        // An optional member is not there until it is set.
+        let parts = |member: &Member| if member.optional { 1 } else { member.ty.parts };
+        let parts = members.iter().map(parts).fold(1, usize::saturating_add);
         let is_mutable = extensibility == Extensibility::Mutable;
         let frame = if extensibility == Extensibility::Final { 0 } else { 2 * HEADER };
         let bytes_max = members.iter().try_fold(frame, |sum: usize, member| {
@@ -325,9 +349,9 @@ impl Builder<'_> {
             return self.unsupported("a discriminator that is no number");
         };
         let labels_total = members.iter().map(|member| member.labels.len()).fold(0, usize::saturating_add);
-        if members.len() > MEMBERS_MAX || labels_total > MEMBERS_MAX {
-            return Err(self.too_large());
-        }
+        let left = self.members_left.checked_sub(members.len().max(labels_total));
+        let fits = members.len() <= MEMBERS_MAX && labels_total <= MEMBERS_MAX;
+        self.members_left = left.filter(|_| fits).ok_or_else(|| self.too_large())?;
         let (mut cases, mut labels, mut default) = (Vec::new(), Vec::new(), None);
         for (place, member) in members.iter().enumerate() {
             let UnionMember { id, flags, ty, labels: selecting, name } = member;
@@ -343,6 +367,10 @@ impl Builder<'_> {
         }
         let initial = labels.iter().find(|(_, place)| *place == 0).map_or(0, |(label, _)| *label);
         labels.sort_unstable();
+        // Of a union that was never set, the case that its discriminator selects then.
+        let first = labels.iter().find(|(label, _)| *label == initial).map(|(_, place)| *place).or(default);
+        let first = first.and_then(|place| cases.get(place)).filter(|case| !case.optional);
+        let first_parts = first.map_or(0, |case| case.ty.parts);
         let largest = |extent: Extent, case: &Member| {
             extent.or(if case.optional { Extent::UNBOUNDED } else { case.ty.extent })
         };
@@ -352,7 +380,7 @@ impl Builder<'_> {
             bytes_min: least_of(extensibility, bytes),
             extent: discriminator.extent.then(of_cases),
             bytes_max: bytes_max.and_then(|most| most.checked_add(4 * MEMBER_HEADER)),
-            parts: cases.iter().map(|case| case.ty.parts).max().unwrap_or(0).saturating_add(2),
+            parts: first_parts.saturating_add(2),
             kind: Kind::Union(Union {
                 name: self.name.clone(),
                 extensibility,
@@ -402,6 +430,11 @@ fn text(wide: bool, bound: Option<usize>) -> Type {
         bytes_max: octets.and_then(|octets| octets.checked_add(HEADER)),
         parts: 1,
     }
+}
+
+/// What is deeper in a sample than anybody reads.
+fn too_deep() -> Type {
+    Type { kind: Kind::TooDeep, bytes_min: 1, extent: Extent::UNBOUNDED, bytes_max: None, parts: 1 }
 }
 
 /// More octets than any extent that has a limit.

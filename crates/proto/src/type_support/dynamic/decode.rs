@@ -58,6 +58,7 @@ pub(super) fn decode<'a>(ty: &Type, decoder: &mut Decoder<'a>) -> Decoded<'a> {
         }
         Kind::Structure(structure) => plain_structure(structure, decoder),
         Kind::Union(union) => decode_union(union, decoder),
+        Kind::TooDeep => Err(Malformed::TooDeep),
     }
 }
 
@@ -341,6 +342,7 @@ fn skip(ty: &Type, decoder: &mut Decoder<'_>) -> Result<(), Malformed> {
         }
         Kind::Structure(structure) => skip_structure(structure, decoder),
         Kind::Union(union) => skip_union(union, decoder),
+        Kind::TooDeep => Err(Malformed::TooDeep),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values of a type that is described at run time, written as a derived type writes them: in all forms, those
 //! of keys above all.
 
-use crate::cdr::{EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
+use crate::cdr::{DEPTH_MAX, EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
 
 use super::model::{Kind, Member, Structure, Type, Union, primitive_bytes};
 use super::value::Value;
@@ -65,6 +65,7 @@ pub(super) fn encode(ty: &Type, value: &Value<'_>, encoder: &mut Encoder<'_>) ->
         }
         Kind::Structure(structure) => encode_structure(structure, value, encoder),
         Kind::Union(union) => encode_union(union, value, encoder),
+        Kind::TooDeep => Err(EncodeError::TooDeep { limit: DEPTH_MAX }),
     }
 }
 

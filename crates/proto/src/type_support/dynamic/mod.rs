@@ -39,6 +39,8 @@ use value::Value;
 /// the derived type does, with two differences where a member was not sent, since TypeObjects do not tell
 /// them: a default that is an expression, and which literal of an enumeration was declared first.
 ///
+/// A type that contains itself is read as deep as any sample nests.
+///
 /// A minimal TypeObject suffices where there is no complete one: then members are named by their ids, as
 /// `#3`, and literals by their values.
 #[derive(Clone, Debug)]

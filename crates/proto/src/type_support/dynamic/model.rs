@@ -1,13 +1,13 @@
 //! A type as data, made for walking samples: identifiers resolved, aliases gone, bounds and places known.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::cdr::{Extensibility, Extent};
 use crate::types::Primitive;
 
 /// A type of a member, and what is known of each of its values.
-#[derive(Debug)]
 pub(super) struct Type {
     pub(super) kind: Kind,
     /// The least octets on the wire, as [`crate::cdr::Cdr::BYTES_MIN`].
@@ -48,6 +48,15 @@ pub(super) enum Kind {
     },
     Structure(Structure),
     Union(Union),
+    /// Of a type that contains itself, deeper than samples may nest: no sample has it.
+    TooDeep,
+}
+
+impl fmt::Debug for Type {
+    /// In words alone: a type that contains itself has as many parts as its samples may have.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.expected())
+    }
 }
 
 #[derive(Debug)]

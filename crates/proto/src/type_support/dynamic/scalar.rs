@@ -115,7 +115,7 @@ impl Type {
             Kind::Array { count, element, .. } => {
                 return octets(element, scalar).filter(|octets| octets.len() == *count).map(many);
             }
-            Kind::Map { .. } | Kind::Structure(_) | Kind::Union(_) => None,
+            Kind::Map { .. } | Kind::Structure(_) | Kind::Union(_) | Kind::TooDeep => None,
         };
         number.map(Value::Number)
     }

@@ -112,6 +112,7 @@ impl<'a> DataRef<'a> {
             Kind::Map { .. } => DataValue::Map(self.count()),
             Kind::Structure(_) => DataValue::Structure,
             Kind::Union(_) => DataValue::Union,
+            Kind::TooDeep => DataValue::Absent,
         }
     }
 

@@ -40,6 +40,7 @@ impl Type {
             Kind::Map { bound, .. } => bounded("a map", bound, "pairs"),
             Kind::Structure(structure) => format!("a structure {}", structure.name),
             Kind::Union(union) => format!("a union {}", union.name),
+            Kind::TooDeep => "nothing, so deep in a sample".to_owned(),
         }
     }
 
