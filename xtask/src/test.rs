@@ -13,7 +13,7 @@ const SIM_SEEDS: &str = "0..3000";
 const ATOMIC_SEEDS: &str = "0..10000";
 /// About half a minute, of runs that are twenty times as long or more.
 const ATOMIC_LONG_SEEDS: &str = "0..500";
-const FUZZ_SECONDS: u32 = 30;
+const FUZZ_SECONDS: u32 = 20;
 const ATTACK_MINUTES: &str = "1";
 const KILLS: &str = "500";
 const NEMESIS: [&str; 4] = ["--minutes", "0.5", "--seconds", "5"];
