@@ -505,14 +505,14 @@ struct Octets {
 #[dds(crate = "plainsong_proto", name = "T")]
 struct Tree {
     value: i32,
-    children: Vec<Tree>,
+    children: Vec<Self>,
 }
 
 #[derive(DdsType, Clone, Debug, PartialEq)]
 #[dds(crate = "plainsong_proto", name = "T")]
 struct LargerTree {
     value: i32,
-    children: Vec<LargerTree>,
+    children: Vec<Self>,
     weight: Option<u8>,
 }
 
