@@ -219,7 +219,8 @@ impl ParticipantData {
                     Ok(node_id) if parameter.value.len() == node_id.len() => data.node_id = Some(node_id),
                     _ => data.malformed += 1,
                 },
-                pid::IDENTITY_TOKEN => data.is_secured = true,
+                // Who must understand it has to be secured, too.
+                pid::IDENTITY_TOKEN if parameter.id == pid::IDENTITY_TOKEN => data.is_secured = true,
                 pid::ENTITY_NAME => data.name = name(&mut value)?,
                 _ if parameter.is_vendor_specific() => ignored(&parameter)?,
                 _ => qos_or_unknown(&mut qos, &parameter, &list)?,
