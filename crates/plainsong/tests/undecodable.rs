@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use common::{PATIENCE, fresh_domain, participant, reader, until, writer};
+use common::{PATIENCE, fresh_domain, participant, reader, until, untold_topic, untold_writer};
 use plainsong::cdr::Malformed;
 use plainsong::prelude::*;
 use plainsong::qos::Presentation;
@@ -42,7 +42,7 @@ struct Dot {
     name: String,
 }
 
-/// It may contain itself, so that nobody is told its members.
+/// Others are not told its members.
 #[derive(Clone, Debug, PartialEq, DdsType)]
 #[dds(name = "Dot", appendable)]
 struct NewerDot {
@@ -51,11 +51,10 @@ struct NewerDot {
     number: u32,
     color: NewerColor,
     name: String,
-    more: Option<Box<Self>>,
 }
 
 fn dot(id: u32, number: u32) -> NewerDot {
-    NewerDot { id, number, color: NewerColor::Green, name: "ok".into(), more: None }
+    NewerDot { id, number, color: NewerColor::Green, name: "ok".into() }
 }
 
 /// Has a literal that the reader does not know.
@@ -83,7 +82,7 @@ impl Bench {
     fn with(qos: QosSet) -> Self {
         let domain = fresh_domain();
         let participants = [participant(domain), participant(domain)];
-        let writer = writer(&participants[0], "Dots", QosSet::writer().keep_all());
+        let writer = untold_writer(&participants[0], "Dots", QosSet::writer().keep_all());
         let reader = reader(&participants[1], "Dots", qos);
         until("the writer matches", || !writer.matched_subscriptions().unwrap().is_empty());
         until("the reader matches", || !reader.matched_publications().unwrap().is_empty());
@@ -243,7 +242,7 @@ fn queries_pass_over_them() {
 fn a_content_filter_lets_them_be_counted() {
     let domain = fresh_domain();
     let [one, two] = [participant(domain), participant(domain)];
-    let source: DataWriter<NewerDot> = writer(&one, "Dots", QosSet::writer().keep_all());
+    let source: DataWriter<NewerDot> = untold_writer(&one, "Dots", QosSet::writer().keep_all());
     let topic = two.create_topic::<Dot>("Dots", QosSet::default()).unwrap();
     let filtered = two.create_content_filtered_topic("Some", &topic, "number > 2", Vec::new()).unwrap();
     let subscriber = two.create_subscriber(QosSet::default()).unwrap();
@@ -268,7 +267,7 @@ fn in_the_order_of_a_group_none_comes_in_place_of_another() {
     let publisher = one.create_publisher(ordered.clone()).unwrap();
     let subscriber = two.create_subscriber(ordered).unwrap();
     let [a, b] = ["A", "B"].map(|name| {
-        let topic = one.create_topic::<NewerDot>(name, QosSet::default()).unwrap();
+        let topic = untold_topic::<NewerDot>(&one, name);
         let writer = publisher.create_writer(&topic, QosSet::writer().keep_all()).unwrap();
         let topic = two.create_topic::<Dot>(name, QosSet::default()).unwrap();
         let reader = subscriber.create_reader(&topic, QosSet::reader().reliable().keep_all()).unwrap();
@@ -321,7 +320,6 @@ struct FinalDot {
     number: u32,
     color: NewerColor,
     name: String,
-    more: Option<Box<Self>>,
 }
 
 #[test]
@@ -333,8 +331,8 @@ fn samples_whose_encapsulation_does_not_suit_are_counted_as_they_come_and_told_o
     let xcdr2 = || QosSet { data_representation: vec![XcdrVersion::Xcdr2], ..QosSet::writer().keep_all() };
     let reads =
         QosSet { data_representation: vec![XcdrVersion::Xcdr2], ..QosSet::reader().reliable().keep_all() };
-    let finals: DataWriter<FinalDot> = writer(&one, "Dots", xcdr2());
-    let newer: DataWriter<NewerDot> = writer(&participant(domain), "Dots", xcdr2());
+    let finals: DataWriter<FinalDot> = untold_writer(&one, "Dots", xcdr2());
+    let newer: DataWriter<NewerDot> = untold_writer(&participant(domain), "Dots", xcdr2());
     let reader: DataReader<Dot> = reader(&two, "Dots", reads);
     until("all match", || reader.matched_publications().unwrap().len() == 2);
     until("both know", || {
@@ -342,8 +340,8 @@ fn samples_whose_encapsulation_does_not_suit_are_counted_as_they_come_and_told_o
             && !newer.matched_subscriptions().unwrap().is_empty()
     });
     for number in 0..50 {
-        let NewerDot { id, color, name, more: _, .. } = dot(1, number);
-        finals.write(&FinalDot { id, number, color, name, more: None }).unwrap();
+        let NewerDot { id, color, name, .. } = dot(1, number);
+        finals.write(&FinalDot { id, number, color, name }).unwrap();
     }
     finals.wait_for_acknowledgments(PATIENCE).unwrap();
     until("all are counted", || reader.undecodable_samples() == 50);

@@ -1,11 +1,16 @@
 //! Participants for tests: loopback only, so that no test ever talks to a network.
 #![allow(dead_code, clippy::unwrap_used, unreachable_pub, reason = "tests; each file uses its own part")]
 
+use std::any::TypeId;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
+use plainsong::cdr::{Endianness, KeyHash, Malformed, XcdrVersion};
 use plainsong::config::Use;
 use plainsong::prelude::*;
+use plainsong::types::{Extensibility, FilterError, KeyError, TypeDescription, type_support_of};
+use plainsong_proto::filter::PayloadFilter;
 
 /// Long enough for a busy machine; a passing test never waits for it.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -75,6 +80,82 @@ impl<T: DdsType> Pair<T> {
 
 pub fn writer<T: DdsType>(participant: &DomainParticipant, topic: &str, qos: QosSet) -> DataWriter<T> {
     let topic = participant.create_topic(topic, QosSet::default()).unwrap();
+    participant.create_publisher(QosSet::default()).unwrap().create_writer(&topic, qos).unwrap()
+}
+
+/// A type of which others are told its name alone: readers of another type of that name match its writers.
+#[derive(Debug)]
+struct Untold(Arc<dyn TypeSupport>);
+
+impl TypeSupport for Untold {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn extensibility(&self) -> Extensibility {
+        self.0.extensibility()
+    }
+
+    fn is_keyed(&self) -> bool {
+        self.0.is_keyed()
+    }
+
+    fn sample_bytes_max(&self) -> Option<usize> {
+        self.0.sample_bytes_max()
+    }
+
+    fn description(&self) -> Option<Arc<TypeDescription>> {
+        None
+    }
+
+    fn rust_type(&self) -> Option<TypeId> {
+        self.0.rust_type()
+    }
+
+    fn value_bytes(&self) -> usize {
+        self.0.value_bytes()
+    }
+
+    fn check(&self, payload: &[u8]) -> Result<(), Malformed> {
+        self.0.check(payload)
+    }
+
+    fn key_hash(
+        &self,
+        payload: &[u8],
+        key_only: bool,
+        long_key: &mut dyn FnMut(&[u8]),
+    ) -> Result<KeyHash, Malformed> {
+        self.0.key_hash(payload, key_only, long_key)
+    }
+
+    fn serialize_key(
+        &self,
+        payload: &[u8],
+        key_only: bool,
+        representation: (XcdrVersion, Endianness),
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), KeyError> {
+        self.0.serialize_key(payload, key_only, representation, buffer)
+    }
+
+    fn filter(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
+        self.0.filter(expression, parameters)
+    }
+
+    fn query(&self, expression: &str, parameters: &[String]) -> Result<PayloadFilter, FilterError> {
+        self.0.query(expression, parameters)
+    }
+}
+
+/// A topic with a type of which others are told its name alone.
+pub fn untold_topic<T: DdsType>(participant: &DomainParticipant, name: &str) -> Topic<T> {
+    let ty = Arc::new(Untold(type_support_of::<T>()));
+    participant.create_any_topic(name, ty, QosSet::default()).unwrap().downcast().unwrap()
+}
+
+pub fn untold_writer<T: DdsType>(participant: &DomainParticipant, topic: &str, qos: QosSet) -> DataWriter<T> {
+    let topic = untold_topic(participant, topic);
     participant.create_publisher(QosSet::default()).unwrap().create_writer(&topic, qos).unwrap()
 }
 
