@@ -11,6 +11,7 @@ mod ls;
 mod output;
 mod perf;
 mod play;
+mod progress;
 mod record;
 mod screen;
 mod shape_type;

@@ -11,6 +11,7 @@ use super::feed::feed;
 use super::survey::Found;
 use super::writers::Writers;
 use super::{Failure, Options};
+use crate::progress::Progress;
 use crate::stop::Stop;
 
 /// How often is looked for readers.
@@ -114,6 +115,7 @@ fn once(
     let batches = feed(options, Arc::clone(found))?;
     let start = found.span(options).0;
     let mut schedule = None;
+    let mut progress = Progress::new();
     for change in batches.iter().flatten() {
         let schedule = schedule.get_or_insert_with(|| Schedule {
             begin: Instant::now(),
@@ -128,6 +130,11 @@ fn once(
         if stop.is_told() {
             return Ok(());
         }
+        let seconds = |time: u64| time.saturating_sub(found.first) as f64 / 1e9;
+        progress.tell(|| {
+            let (now, end) = (seconds(change.log_time()), seconds(found.last));
+            format!("{now:.1} of {end:.1} s  {} samples", played.samples)
+        });
         let publish_time = match &change {
             Change::Sample { publish_time, .. } | Change::Event { publish_time, .. } => *publish_time,
         };
@@ -150,10 +157,11 @@ fn once(
         if let Err(error) = result {
             played.refused += 1;
             if played.refused <= TOLD_MAX {
-                eprintln!("a change is not played: {error}");
+                progress.say(&format!("a change is not played: {error}"));
             }
         }
     }
+    progress.end();
     Ok(())
 }
 

@@ -1,6 +1,5 @@
 //! `plainsong record`: the changes of topics into an MCAP file.
 
-mod progress;
 mod session;
 mod sources;
 mod sync;

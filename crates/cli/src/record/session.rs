@@ -12,11 +12,11 @@ use plainsong::time::{Time, TimeExt as _};
 use plainsong::{Error, types::TypeDescription};
 use plainsong_recording::{Event, EventKind, FLUSH_PERIOD, Output, OutputError, RecordedWriter};
 
-use super::progress::Progress;
 use super::sources::Sources;
 use super::sync::Syncer;
 use super::{Failure, Options};
 use crate::look;
+use crate::progress::Progress;
 use crate::stop::Stop;
 
 /// How long nothing may come before the program looks around.
@@ -27,8 +27,11 @@ const LOOK_PERIOD: Duration = Duration::from_millis(50);
 const TYPE_PATIENCE: Duration = Duration::from_secs(2);
 /// Octets of such changes; more of them do without the type.
 const WAITING_BYTES_MAX: usize = 64 << 20;
-/// The end of the file takes so much for each chunk, and so much for each channel beside its metadata.
-const INDEX_BYTES: u64 = 256;
+/// What the end of a file takes beside what it repeats of each channel.
+const END_BYTES: u64 = 1_024;
+/// What the index takes of each chunk, and of each sample.
+const CHUNK_INDEX_BYTES: u64 = 256;
+const SAMPLE_INDEX_BYTES: u64 = 64;
 
 /// What was recorded of a topic.
 #[derive(Default)]
@@ -93,6 +96,10 @@ pub(super) struct Session {
     begin: Instant,
     end: Option<Instant>,
     bytes_max: u64,
+    /// What the end of the file repeats of its channels.
+    repeated_bytes: u64,
+    chunks: u64,
+    is_full: bool,
     sources: Sources,
     publications: DataReader<PublicationBuiltinTopicData>,
     tracked: BTreeMap<Guid, Tracked>,
@@ -126,6 +133,9 @@ impl Session {
             begin,
             end: options.duration.map(|duration| begin + duration),
             bytes_max: options.max_bytes.unwrap_or(u64::MAX),
+            repeated_bytes: 0,
+            chunks: 0,
+            is_full: false,
             sources,
             publications,
             tracked: BTreeMap::new(),
@@ -142,7 +152,7 @@ impl Session {
 
     /// Until somebody or something ends it.
     pub(super) fn record(&mut self) -> Result<(), Failure> {
-        while !self.stop.is_told() && self.end.is_none_or(|end| Instant::now() < end) && self.has_room() {
+        while !self.stop.is_told() && self.end.is_none_or(|end| Instant::now() < end) && !self.is_full {
             let ready = self.sources.arrivals.wait(PATIENCE);
             let now = Instant::now();
             if now >= self.next_look {
@@ -163,7 +173,7 @@ impl Session {
     /// Takes what has come, and ends the file.
     pub(super) fn finish(mut self) -> (Totals, Result<(), Failure>) {
         let mut result = Ok(());
-        if self.has_room() {
+        if !self.is_full {
             result = self.last();
         }
         self.progress.end();
@@ -193,16 +203,20 @@ impl Session {
         awaited.into_iter().try_for_each(|guid| self.open(guid, true))
     }
 
-    /// Whether the file may become longer. Its index is a part of it.
-    fn has_room(&self) -> bool {
+    /// Whether the file has room for so many octets more. Its index is a part of it.
+    fn has_room(&self, bytes: usize) -> bool {
         let (written, waiting) = self.output.bytes();
-        let index = INDEX_BYTES * (16 + self.tracked.len() as u64) + written / 1_000;
-        written + waiting as u64 + index < self.bytes_max
+        let chunks = CHUNK_INDEX_BYTES * (self.chunks + 2) * (1 + self.tracked.len() as u64);
+        let end = END_BYTES + self.repeated_bytes + chunks;
+        let samples = SAMPLE_INDEX_BYTES * (1 + waiting as u64 / SAMPLE_INDEX_BYTES / 2);
+        written + waiting as u64 + bytes as u64 + end + samples < self.bytes_max
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
         self.next_flush = Instant::now() + FLUSH_PERIOD;
+        let before = self.output.bytes().0;
         self.output.commit()?;
+        self.chunks += u64::from(self.output.bytes().0 > before);
         self.totals.kept = self.totals.samples();
         self.syncer.request().map_err(|error| OutputError::Io(error).into())
     }
@@ -304,7 +318,9 @@ impl Session {
                 ToldType::Awaited | ToldType::Untold => None,
             };
         tracked.writer.ty = ty;
+        let before = self.output.bytes().1;
         let (id, said) = self.output.add_writer(&tracked.writer)?;
+        self.repeated_bytes += self.output.bytes().1.saturating_sub(before) as u64;
         let (topic, type_name) = (&tracked.writer.topic, &tracked.writer.type_name);
         let without = said.map_or_else(String::new, |said| format!(", without schema: {said}"));
         self.progress.say(&format!("topic '{topic}' ({type_name}) of writer {guid}{without}"));
@@ -319,6 +335,10 @@ impl Session {
     fn take(&mut self, source: usize) -> Result<(), Failure> {
         let Some(reader) = self.sources.all.get(source).map(|it| it.reader.clone()) else { return Ok(()) };
         for change in reader.take_changes()? {
+            if !self.has_room(change.payload.len()) {
+                self.is_full = true;
+                return Ok(());
+            }
             self.change(source, change)?;
             if self.output.is_due() {
                 self.flush()?;

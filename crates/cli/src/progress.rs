@@ -1,4 +1,4 @@
-//! How far the recording is, on a terminal.
+//! How far something is, on a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
