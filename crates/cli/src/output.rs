@@ -2,7 +2,7 @@
 //! programs plain lines.
 
 use std::fmt::Arguments;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 
 /// Prints a line. When nobody reads any more, what is said is lost, and the work goes on: its results are
 /// kept elsewhere.
@@ -13,10 +13,21 @@ macro_rules! say {
 
 pub(crate) use say;
 
-/// Prints at once; whether somebody may still read it.
+/// What cannot be printed ends the program, unless nobody reads it.
+const FAILED: i32 = 3;
+
+/// Prints at once; whether somebody may still read it. Where that is a file on a disk that is full, for
+/// example, the program says so and ends with 3.
 pub(crate) fn print(text: Arguments<'_>) -> bool {
     let mut out = std::io::stdout().lock();
-    out.write_fmt(text).and_then(|()| out.flush()).is_ok()
+    match out.write_fmt(text).and_then(|()| out.flush()) {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => false,
+        Err(error) => {
+            eprintln!("cannot write to standard output: {error}");
+            std::process::exit(FAILED);
+        }
+    }
 }
 
 /// Whether a person looks at what is printed.

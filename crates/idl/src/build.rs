@@ -113,7 +113,7 @@ mod tests {
         let written = compile_into(&directory, &Compiler::new(), &[&input]).unwrap();
         assert_eq!(written, directory.join("shapes.rs"));
         assert!(std::fs::read_to_string(&written).unwrap().contains("pub struct Shape {"));
-        std::fs::write(&input, "struct Shape { long double x; };\n").unwrap();
+        std::fs::write(&input, "struct Shape { fixed<5, 2> x; };\n").unwrap();
         let error = compile_into(&directory, &Compiler::new(), &[&input]).unwrap_err();
         assert!(format!("{error:?}").contains("shapes.idl:1:8"), "{error:?}");
         std::fs::remove_dir_all(directory).unwrap();

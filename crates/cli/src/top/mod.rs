@@ -31,8 +31,8 @@ Example:
   plainsong top --json --count 1 | jq '.topics[] | select(.lost > 0)'
 
 Participants of Plainsong tell what they count while somebody asks; those of other products tell nothing, and are
-listed as such. Exit status: 0 if it could look, 2 after an unknown option, 3 after an error. docs/tools.md has
-the meaning of each column, and the shape of the JSON.")]
+listed as such. Exit status: 0 if it could look, 2 after an unknown option, 3 after an error. docs/statistics.md
+has the meaning of each column, and the shape of the JSON.")]
 pub(crate) struct Options {
     #[command(flatten)]
     domain: DomainOptions,
@@ -66,9 +66,13 @@ impl Top {
     fn look(&mut self) -> Result<show::Picture, Error> {
         let samples = self.reader.take()?.into_iter();
         self.tracker.take(samples.map(|it| (it.info.instance_handle, it.data)));
+        // Tools that only look are not among them.
         let everyone = view::View::of(&self.participant, false)?.participants;
+        let is_shown = |guid: &str| everyone.iter().any(|it| it.guid.to_string() == guid);
+        let mut participants = self.tracker.participants();
+        participants.retain(|it| is_shown(&it.guid));
         let silent = everyone.into_iter().filter(|it| !self.tracker.knows(it.guid)).collect();
-        Ok(show::Picture { topics: self.tracker.topics(), participants: self.tracker.participants(), silent })
+        Ok(show::Picture { topics: self.tracker.topics(), participants, silent })
     }
 }
 

@@ -18,7 +18,7 @@ use super::{
     LOOK_AGAIN, NOTHING, Session, TELL_AFTER, TopicOptions, counted, has_writer, run as run_command,
 };
 use crate::look::seconds;
-use crate::output::say;
+use crate::output;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,9 @@ fn show(options: &Options, quantity: Quantity) -> Result<ExitCode, Error> {
             if meter.total > 0 {
                 let line =
                     if options.topic.json { meter.json(quantity).to_string() } else { meter.text(quantity) };
-                say!("{line}");
+                if !output::print(format_args!("{line}\n")) {
+                    break;
+                }
                 lines += 1;
             } else {
                 let matched = reader.matched_publications()?.len();
