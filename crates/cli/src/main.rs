@@ -55,7 +55,7 @@ enum Command {
     Ls(ls::Options),
     /// Play a recording: write what it has again, at the same times.
     Play(Box<play::Options>),
-    /// Record topics to an MCAP file, which Foxglove and tools of ROS 2 open.
+    /// Record topics to an MCAP file, the format of Foxglove and ROS 2.
     Record(record::Options),
     /// Write samples to a topic, whatever its type is.
     Pub(topic::publish::Options),

@@ -1,5 +1,7 @@
 //! Values of elements (DDS-XML 1.0 §7.1.4, §7.2): numbers, constants, durations, octets, lists.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use plainsong_proto::cdr::XcdrVersion;
 use plainsong_proto::qos::check::PROPERTIES_MAX;
 use plainsong_proto::qos::{LENGTH_UNLIMITED, Property};
@@ -211,31 +213,7 @@ pub(super) fn octets_base64(element: &Element) -> Result<Vec<u8>> {
 /// Base64 of RFC 4648 §4, with blanks anywhere.
 fn base64(text: &str) -> Option<Vec<u8>> {
     let letters: Vec<u8> = text.bytes().filter(|letter| !letter.is_ascii_whitespace()).collect();
-    if !letters.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = letters.iter().rev().take_while(|letter| **letter == b'=').count();
-    let significant = letters.get(..letters.len() - padding).filter(|_| padding <= 2)?;
-    let mut octets = Vec::with_capacity(letters.len() / 4 * 3);
-    let (mut bits, mut count) = (0_u32, 0);
-    for letter in significant {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(value);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            octets.push((bits >> count & 0xff) as u8);
-        }
-    }
-    // The bits behind the last octet are zero.
-    (bits & ((1 << count) - 1) == 0).then_some(octets)
+    BASE64_STANDARD.decode(letters).ok()
 }
 
 /// The `element`s of a sequence (§7.2.4).

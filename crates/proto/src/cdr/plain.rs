@@ -184,6 +184,7 @@ macro_rules! number {
                 Some(TypeIdentifiers::same(TypeIdentifier::Primitive(Primitive::$primitive)))
             }
 
+            #[inline]
             fn encode_elements(elements: &[Self], encoder: &mut Encoder<'_>) -> Result<(), EncodeError> {
                 if elements.is_empty() {
                     return Ok(());
@@ -250,7 +251,9 @@ fn first_octets<const SIZE: usize>(octets: [u8; SIZE]) -> u64 {
         << (u64::BITS as usize - 8 * SIZE)
 }
 
-/// Appends numbers through a block on the stack.
+/// Appends numbers through a block on the stack. Of arrays, whose length is known where they are encoded, few
+/// instructions are left when it is part of that.
+#[inline]
 fn put_blocks<T: Copy, const SIZE: usize>(
     elements: &[T],
     octets: impl Fn(T) -> [u8; SIZE],

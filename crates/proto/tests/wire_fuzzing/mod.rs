@@ -29,8 +29,14 @@ pub(crate) fn parameter_list(octets: &[u8]) {
     }
     if let Ok(data) = ParticipantData::decode(octets) {
         assert_eq!(ParticipantData::decode_key(octets), Ok(data.guid));
-        // How a product tells its version is its own affair; where no transport leads is left out.
-        let data = ParticipantData { product_version: [0; 2], unreached: 0, ..data };
+        // How a product tells its version is its own affair; what was counted is not told, nor is an identity.
+        let data = ParticipantData {
+            product_version: [0; 2],
+            unreached: 0,
+            malformed: 0,
+            is_secured: false,
+            ..data
+        };
         assert_eq!(ParticipantData::decode(&data.encode()), Ok(data));
     }
     if let Ok(data) = EndpointData::decode(octets, PLAINSONG) {

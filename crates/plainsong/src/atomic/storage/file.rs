@@ -116,8 +116,9 @@ impl FileStore {
         made.say_group(std::mem::take(&mut self.group))?;
         drop((made, self.database.take()));
         let aside = self.free_aside();
-        // Where a file can have one name only.
-        fs::hard_link(&file, &aside).or_else(|_| fs::copy(&file, &aside).map(drop)).map_err(of_open)?;
+        // Where a file can have one name only it is copied.
+        let copy = || fs::copy(&file, &aside).and_then(|_| File::open(&aside)?.sync_all());
+        fs::hard_link(&file, &aside).or_else(|_| copy()).map_err(of_open)?;
         sync_directory_of(&file).map_err(of_open)?;
         fs::rename(&next, &file).map_err(of_open)?;
         sync_directory_of(&file).map_err(of_open)?;
