@@ -29,7 +29,7 @@ pub(crate) fn parameter_list(octets: &[u8]) {
     }
     if let Ok(data) = ParticipantData::decode(octets) {
         assert_eq!(ParticipantData::decode_key(octets), Ok(data.guid));
-        // How a product tells its version is its own affair; what was counted is not told, nor is an identity.
+        // How a product tells its version is its own affair; what was counted is not told, nor an identity.
         let data = ParticipantData {
             product_version: [0; 2],
             unreached: 0,
