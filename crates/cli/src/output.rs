@@ -30,6 +30,11 @@ pub(crate) fn print(text: Arguments<'_>) -> bool {
     }
 }
 
+/// So many things, in words: `1 sample`, `2 samples`. The word is one whose plural has an `s` more.
+pub(crate) fn counted(count: u64, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
 /// Whether a person looks at what is printed.
 pub(crate) fn is_for_people() -> bool {
     std::io::stdout().is_terminal()
@@ -144,6 +149,12 @@ mod tests {
         table.plain_row(["C".to_owned(), String::new()]);
         assert_eq!(table.lines(false, true), ["Square\t2", "C\t-"]);
         assert_eq!(table.lines(true, true), ["NAME    COUNT", "Square  2", "C       -"]);
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        let told: Vec<String> = (0..3).map(|count| counted(count, "sample")).collect();
+        assert_eq!(told, ["0 samples", "1 sample", "2 samples"]);
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn samples_are_written_from_an_argument_and_from_lines() {
     let sample = r#"{"color":"GREEN","x":7,"y":8,"shapesize":9}"#;
     let (_, said, code) = run(&["pub", "Square", sample, "-d", &domain, "--wait", "30"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("1 samples written to 1 readers"), "{said}");
+    assert!(said.contains("1 sample written to 1 reader"), "{said}");
     assert!(reader.line_with("GREEN").contains("007 008 [9]"));
 
     let mut process = plainsong(&["pub", "Square", "-d", &domain, "--json", "--wait", "30"])
@@ -147,7 +147,7 @@ fn samples_are_written_from_an_argument_and_from_lines() {
         reader.line_with("GREEN");
     }
     endless.signal("INT");
-    endless.line_with("samples written to 1 readers");
+    endless.line_with("samples written to 1 reader");
 }
 
 #[test]

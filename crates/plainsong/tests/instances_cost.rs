@@ -109,6 +109,7 @@ impl Ends {
             qos: requested,
             content_filter: None,
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         };
         writer.match_reader(now, &matched, &mut out);

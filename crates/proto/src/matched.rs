@@ -36,6 +36,9 @@ pub struct MatchedReader {
     pub content_filter: Option<ContentFilter>,
     /// It speaks first, as soon as it hears of the writer: nothing has to be said to it until then.
     pub begins: bool,
+    /// What the first HEARTBEAT that it hears tells of, it takes for older than itself
+    /// ([`crate::vendor::skips_to_heartbeat`]).
+    pub skips_to_heartbeat: bool,
     /// It is of this process, and lives as long as the writer does.
     pub is_of_own_process: bool,
 }

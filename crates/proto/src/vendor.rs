@@ -58,6 +58,16 @@ pub const fn question(id: [u8; 2]) -> Option<Question> {
     }
 }
 
+/// Whether a volatile reader of this vendor takes the first HEARTBEAT that it hears of a writer for the end
+/// of what was written before it came, and never asks for that.
+///
+/// Readers of Cyclone DDS do. They match when they have the type, which may be long after the writer did, so
+/// that HEARTBEAT may tell of what was written for them.
+#[must_use]
+pub const fn skips_to_heartbeat(id: [u8; 2]) -> bool {
+    matches!(id, CYCLONE_DDS)
+}
+
 /// Major and minor version of a product.
 pub type ProductVersion = [u8; 2];
 
@@ -146,6 +156,16 @@ mod tests {
         }
         assert_eq!(read(CYCLONE_DDS, &[0x07, 0x80, 4, 0, 1, 2, 3, 4, 1, 0, 0, 0]), [0, 0]);
         assert_eq!(read(CYCLONE_DDS, &[1, 0, 0, 0]), [0, 0]);
+    }
+
+    #[test]
+    fn cyclone_alone_skips_to_the_first_heartbeat() {
+        let skip: Vec<_> = (0..=u16::MAX)
+            .map(u16::to_be_bytes)
+            .filter(|id| skips_to_heartbeat(*id))
+            .filter_map(name)
+            .collect();
+        assert_eq!(skip, ["Cyclone DDS"]);
     }
 
     #[test]

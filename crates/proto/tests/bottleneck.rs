@@ -167,6 +167,7 @@ impl Scene {
             qos: pair.reader.qos().clone(),
             content_filter: None,
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         };
         let writer = MatchedWriter {

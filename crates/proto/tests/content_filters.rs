@@ -60,6 +60,7 @@ impl Member {
             qos: self.reader.qos().clone(),
             content_filter: (self.divisor > 1).then(|| announced(self.divisor)),
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         }
     }

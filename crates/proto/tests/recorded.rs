@@ -117,6 +117,7 @@ impl Kind {
             qos: self.qos(offered),
             content_filter: self.filter(),
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         }
     }

@@ -122,6 +122,7 @@ impl Pair {
             qos,
             content_filter: self.filter.clone(),
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         };
         self.ends.writer.match_reader(self.now, &reader, &mut self.out);

@@ -1,5 +1,6 @@
 //! `plainsong pub`: writes samples to a topic, whatever its type is.
 
+use std::collections::BTreeSet;
 use std::io::BufRead;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,12 +13,14 @@ use serde_json::json;
 
 use super::{FAILED, LOOK_AGAIN, NOTHING, Session, TopicOptions, run as run_command};
 use crate::look::seconds;
-use crate::output::say;
+use crate::output::{counted, say};
 
 /// Samples a second where a number of them is to be written and no rate is told.
 const RATE_DEFAULT: f64 = 1.0;
 /// Readers are waited for until they have acknowledged, so long.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(10);
+/// Nothing tells when a best-effort reader has found the writer, so it is given so long.
+const BEST_EFFORT_FINDS_WITHIN: Duration = Duration::from_millis(500);
 /// Octets of a line of standard input at most.
 const LINE_BYTES_MAX: usize = 64 << 20;
 
@@ -31,8 +34,9 @@ Example:
 
 The type comes from a reader or writer of the topic. Members that are left out are zero, empty, or absent.
 
-Exit status: 0 if all was written and a reader was there, 1 if nobody has the topic or told its type, or no reader matches,
-2 after wrong arguments, 3 after an error, one in a sample too. docs/topics.md tells the JSON.")]
+Exit status: 0 if all was written and all reliable readers have it, 1 if nobody has the topic or told its type, no reader
+matches, or one has not acknowledged, 2 after wrong arguments, 3 after an error, one in a sample too. docs/topics.md tells
+the JSON.")]
 pub(crate) struct Options {
     #[command(flatten)]
     topic: TopicOptions,
@@ -96,23 +100,25 @@ fn show(options: &Options) -> Result<ExitCode, Error> {
         None => write_lines(&session, &ty, &writer, &mut pace, options.count, &mut written)?,
     };
     let readers = writer.matched_subscriptions()?.len();
-    if readers > 0
-        && let Err(error) = writer.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN)
-    {
-        eprintln!("{error}");
-    }
+    let missed = writer.wait_for_acknowledgments(ACKNOWLEDGED_WITHIN).err();
     if options.topic.json {
+        let acknowledged = missed.is_none();
         say!(
             "{}",
-            json!({ "topic": session.name, "type": ty.name(), "written": written, "readers": readers })
+            json!({ "topic": session.name, "type": ty.name(), "written": written, "readers": readers,
+                    "acknowledged": acknowledged })
         );
     } else {
-        eprintln!("{written} samples written to {readers} readers");
+        eprintln!("{} written to {}", counted(written, "sample"), counted(readers as u64, "reader"));
+    }
+    if let Some(error) = &missed {
+        eprintln!("not every reader has acknowledged what was written: {error}");
     }
     session.say_mismatches()?;
     Ok(match (is_right, readers) {
         (false, _) => ExitCode::from(FAILED),
         (true, 0) => ExitCode::from(NOTHING),
+        (true, _) if missed.is_some() => ExitCode::from(NOTHING),
         (true, _) => ExitCode::SUCCESS,
     })
 }
@@ -135,10 +141,21 @@ fn writer(
     participant.create_publisher(fitting.group)?.create_writer(&topic, fitting.endpoint.keep_all())
 }
 
-/// Waits until a reader matches; says that none does when time is over.
+/// Waits until a reader matches, and all that are there do or cannot; says that none does when time is over.
 fn wait_for_reader(session: &mut Session, writer: &AnyDataWriter) -> Result<(), Error> {
-    while writer.matched_subscriptions()?.is_empty() {
-        if session.may_tell() {
+    loop {
+        let matched: BTreeSet<Guid> = writer.matched_subscriptions()?.into_iter().map(Guid::from).collect();
+        let refused: BTreeSet<Guid> =
+            session.participant.mismatches()?.into_iter().map(|it| it.reader.guid).collect();
+        let endpoints = session.look()?;
+        let mut undecided = endpoints.iter().filter(|it| !it.is_writer() && !refused.contains(&it.guid));
+        if !matched.is_empty() && (undecided.all(|it| matched.contains(&it.guid)) || session.is_over()) {
+            if endpoints.iter().any(|it| matched.contains(&it.guid) && !it.qos.is_reliable()) {
+                session.stop.sleep(BEST_EFFORT_FINDS_WITHIN);
+            }
+            return Ok(());
+        }
+        if matched.is_empty() && session.may_tell() {
             session.say(format!("waiting for a reader of topic '{}'", session.name));
             session.say_mismatches()?;
         }
@@ -148,7 +165,6 @@ fn wait_for_reader(session: &mut Session, writer: &AnyDataWriter) -> Result<(), 
         }
         session.stop.sleep(LOOK_AGAIN);
     }
-    Ok(())
 }
 
 /// Writes a sample for each line of standard input; false when one is none, which is said.

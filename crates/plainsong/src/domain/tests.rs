@@ -134,6 +134,7 @@ impl Pair {
             qos: qos.clone(),
             content_filter: None,
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         });
         let to_writer = Box::new(MatchedWriter {

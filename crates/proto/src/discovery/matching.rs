@@ -669,6 +669,7 @@ impl Endpoint {
             qos: self.qos.clone(),
             content_filter: self.content_filter.clone(),
             begins,
+            skips_to_heartbeat: vendor::skips_to_heartbeat(self.vendor),
             is_of_own_process: self.path.is_of_own_process,
         }
     }

@@ -244,6 +244,8 @@ impl Builtin {
                     qos: pair.channel.qos(),
                     content_filter: (has_copies && pair.channel.announces()).then(|| peer.form.filter()),
                     begins: false,
+                    // Built-in endpoints are durable: nothing is older than they are.
+                    skips_to_heartbeat: false,
                     is_of_own_process: false,
                 };
                 quietly(out, |out| pair.writer.match_reader(now, &matched, out));

@@ -125,6 +125,10 @@ impl Writer {
         if !is_news(&mut proxy.acknack_count, acknack.count) {
             return Err(DropReason::StaleCount);
         }
+        if self.proxies.meets() && !acknack.final_flag {
+            // It asks as it comes.
+            self.meet_one(reader, out);
+        }
         self.proxies.heard(reader);
         let proxy = self.proxies.get_mut(reader).ok_or(DropReason::NotMatched)?;
         if base.0 > 0 {

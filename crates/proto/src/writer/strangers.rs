@@ -9,6 +9,7 @@ use crate::time::{Duration, Instant, Now};
 use super::compose::acks::send_control;
 use super::compose::submessages::heartbeat_to;
 use super::record::history::History;
+use super::routes::gap::GapBuilder;
 use super::routes::proxies::Proxies;
 use super::routes::proxy::ReaderProxy;
 use super::{ReaderBehind, Writer, WriterLimits};
@@ -33,6 +34,9 @@ impl Proxies {
     pub(super) fn heard(&mut self, guid: Guid) {
         if self.get_mut(guid).is_some_and(|reader| reader.silence.ends()) {
             self.update_acknowledged();
+        }
+        if self.meets() {
+            self.update_meets();
         }
     }
 
@@ -77,6 +81,35 @@ impl Writer {
                 is_left_out: it.silence.is_left_out,
             })
         })
+    }
+
+    /// Before another HEARTBEAT leaves: one that ends where readers came, for those that have never answered
+    /// and take the first that they hear for the end of what is older than themselves
+    /// ([`crate::vendor::skips_to_heartbeat`]).
+    #[inline]
+    pub(super) fn meet(&mut self, out: &mut Outbox) {
+        if self.proxies.meets() {
+            self.meet_those(out, |_| true);
+        }
+    }
+
+    /// The same for one reader, which asks for a HEARTBEAT.
+    pub(super) fn meet_one(&mut self, reader: Guid, out: &mut Outbox) {
+        self.meet_those(out, |proxy| proxy.guid == reader);
+    }
+
+    fn meet_those(&mut self, out: &mut Outbox, which: impl Fn(&ReaderProxy) -> bool) {
+        let first = self.first_number();
+        for reader in self.proxies.iter().filter(|it| it.must_be_met() && which(it)) {
+            let target = self.routes.target_to(reader);
+            let gap =
+                (reader.first_relevant > first).then(|| GapBuilder::range(first, reader.first_relevant));
+            let mut heartbeat =
+                heartbeat_to(&mut self.heartbeat, &self.history, &self.routes, reader, &target, true);
+            let end = reader.first_relevant;
+            (heartbeat.first, heartbeat.last, heartbeat.group) = (end, end.previous(), None);
+            send_control(target, gap.as_ref(), Some(&heartbeat), out);
+        }
     }
 
     fn patience_with_strangers(&self) -> Duration {
@@ -135,6 +168,7 @@ impl Writer {
     /// questions are asked when the time is over; those that were left out, ever more rarely, but while
     /// nothing is written they hear nothing else.
     pub(super) fn ask_strangers(&mut self, now: Now, out: &mut Outbox) {
+        self.meet(out);
         let (mut blocks, mut any) = (false, false);
         let (last, blocked) = (self.history.last(), self.blocked);
         for reader in self.proxies.readers.iter_mut() {

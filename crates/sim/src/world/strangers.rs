@@ -83,6 +83,7 @@ impl World {
             qos,
             content_filter: None,
             begins: false,
+            skips_to_heartbeat: false,
             is_of_own_process: false,
         };
         self.with_writer(stranger.place, |local, now_at, call| {

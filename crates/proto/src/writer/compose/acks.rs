@@ -150,6 +150,7 @@ impl Writer {
     /// Asks the reliable readers that owe an acknowledgement of what was sent: each of them when they are the
     /// lesser part, all of a route otherwise. Whether there was any.
     pub(crate) fn ask(&mut self, now: Now, out: &mut Outbox) -> bool {
+        self.meet(out);
         if self.proxies.is_filtering() {
             return self.ask_each(now, out);
         }
@@ -204,6 +205,7 @@ impl Writer {
         out: &mut Outbox,
         which: impl Fn(&ReaderProxy, SequenceNumber) -> bool,
     ) -> bool {
+        self.meet(out);
         let mut asked = false;
         for reader in self.proxies.readers.iter_mut().filter(|reader| reader.is_awaited()) {
             let last = sent_last(&self.history, &self.routes, reader.kind);
@@ -226,6 +228,7 @@ impl Writer {
 
     /// Tells all readers that the application asserted this writer (RTPS 2.5 §8.3.8.6.3).
     pub(crate) fn send_liveliness(&mut self, out: &mut Outbox) {
+        self.meet(out);
         for route in self.routes.iter().filter(|route| !route.is_empty()) {
             let target = route.target();
             let mut heartbeat = heartbeat(&mut self.heartbeat, &self.history, &self.routes, &target, true);

@@ -415,6 +415,9 @@ impl Writer {
         let memory = self.routes.of_mut(RouteKind::Memory);
         memory.controller.sent((bytes, 1), Some(last));
         let carried = self.carried_heartbeat(now);
+        if carried.is_some() {
+            self.meet(out);
+        }
         for route in self.routes.iter_mut() {
             route.queue.release_held();
             next.into_iter().for_each(|next| route.queue.hold(next));

@@ -42,6 +42,9 @@ impl Writer {
             return;
         }
         let carried = self.carried_heartbeat(now);
+        if carried.is_some() {
+            self.meet(out);
+        }
         let (mut asked, mut queued) = (false, false);
         for kind in RouteKind::ALL {
             if self.routes.of(kind).is_empty() {
@@ -200,6 +203,7 @@ impl Writer {
             return false;
         }
         self.skip_replaced(kind, out);
+        self.meet(out);
         let mut is_open = false;
         loop {
             self.begin_first(kind, out);

@@ -38,6 +38,8 @@ pub(crate) struct Proxies {
     inline_qos: bool,
     /// The writer has a TRANSPORT_PRIORITY.
     is_urgent: bool,
+    /// A reader may yet hear its first HEARTBEAT, and take it for more than it tells.
+    meets: bool,
 }
 
 impl Proxies {
@@ -86,6 +88,15 @@ impl Proxies {
         reader.left = reader.left.max(left);
         reader.is_slow &= reader.left < to_others;
         reader.echoes_counts |= echoes_count;
+    }
+
+    /// Whether some reader must be told what is older than itself before it hears another HEARTBEAT.
+    pub(crate) const fn meets(&self) -> bool {
+        self.meets
+    }
+
+    pub(crate) fn update_meets(&mut self) {
+        self.meets = self.readers.iter().any(ReaderProxy::must_be_met);
     }
 
     /// What every reliable reader has that was not left out; `None` without such readers.
@@ -143,6 +154,7 @@ impl Proxies {
         }
         routes.rebuild(&self.readers);
         self.inline_qos = self.readers.iter().any(|reader| reader.expects_inline_qos);
+        self.update_meets();
         self.update_acknowledged();
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct ReaderProxy {
     pub(crate) nack_frag_count: Option<i32>,
     pub(crate) request: ReaderRequest,
     pub(crate) silence: Silence,
+    /// The first HEARTBEAT that it hears must tell of nothing that is for it.
+    skips_to_heartbeat: bool,
     /// When a HEARTBEAT last answered one of its ACKNACKs.
     pub(crate) answered: Option<Instant>,
     /// Its content filter among those of all readers, when it is applied here.
@@ -118,6 +120,7 @@ impl ReaderProxy {
             nack_frag_count: None,
             request: ReaderRequest::first(now),
             silence: Silence::first(now, reader.is_of_own_process),
+            skips_to_heartbeat: reader.skips_to_heartbeat && reliable,
             answered: None,
             filter: None,
             passed_over: None,
@@ -156,6 +159,11 @@ impl ReaderProxy {
     pub(crate) fn is_waited_for(&self) -> bool {
         let is_prompt = self.is_awaited() && self.kind == RouteKind::Remote && !self.is_slow;
         is_prompt && (self.echoes_counts() || self.acknowledged >= self.joined_at)
+    }
+
+    /// It may yet hear its first HEARTBEAT, and take what that tells of for older than itself.
+    pub(crate) const fn must_be_met(&self) -> bool {
+        self.skips_to_heartbeat && !self.silence.is_known
     }
 
     /// It says which heartbeats it answers, as those of our like do, who tell what their sockets hold.

@@ -3,6 +3,10 @@
 use super::*;
 use crate::policy_id::PolicyId;
 
+fn ms(millis: i64) -> Duration {
+    Duration::from_millis(millis)
+}
+
 fn durable_writer() -> QosSet {
     QosSet::writer().keep_all().durability(Durability::TransientLocal)
 }
@@ -293,4 +297,87 @@ fn of_an_empty_history_a_reader_of_this_host_is_told_and_others_are_asked() {
         story.acknack_with(&reader, 1, &[], 1, false).unwrap();
         assert!(heartbeats(&story.sent()).iter().all(|it| it.final_flag), "{reader:?}");
     }
+}
+
+/// A reader that takes the first HEARTBEAT that it hears for the end of what is older than itself.
+struct Skipping {
+    skipped: Option<i64>,
+    received: Vec<i64>,
+}
+
+impl Skipping {
+    /// It hears what was sent, in this order.
+    fn hear(&mut self, sent: &[Sent]) {
+        for heard in sent {
+            match heard {
+                Sent::Heartbeat(heartbeat) => {
+                    self.skipped.get_or_insert(heartbeat.last.0);
+                }
+                Sent::Data(data) if self.skipped.is_some_and(|last| data.number > last) => {
+                    self.received.push(data.number);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_written_before_a_reader_has_matched_is_not_skipped_by_its_first_heartbeat() {
+    let cyclone = MatchedReader { skips_to_heartbeat: true, ..reliable(7) };
+    // It matches before the first write, between the two, or after both.
+    for heard_from in 0..3 {
+        let mut story = Story::new(QosSet::writer().keep_all());
+        story.write(1, b"old").unwrap();
+        let mut reader = Skipping { skipped: None, received: Vec::new() };
+        story.matched(&cyclone);
+        story.sent();
+        for write in 0..2 {
+            if heard_from <= write {
+                reader.hear(&story.sent());
+            }
+            story.write(1, b"new").unwrap();
+            if heard_from <= write {
+                reader.hear(&story.sent());
+            } else {
+                story.sent();
+            }
+            story.pass(ms(1));
+        }
+        // Its first words ask for a HEARTBEAT.
+        story.acknack_with(&cyclone, 1, &[], 1, false).unwrap();
+        reader.hear(&story.sent());
+        assert_eq!(reader.skipped, Some(1), "heard from write {heard_from}");
+        let missing: Vec<i64> = (2..=3).filter(|number| !reader.received.contains(number)).collect();
+        story.acknack_with(&cyclone, 2, &missing, 2, true).unwrap();
+        reader.hear(&story.sent());
+        reader.received.sort_unstable();
+        reader.received.dedup();
+        assert_eq!(reader.received, [2, 3], "heard from write {heard_from}");
+        // It is known: nothing is sent beside the samples any more.
+        story.write(1, b"more").unwrap();
+        assert_eq!(story.sent_by_datagram().len(), 1);
+    }
+}
+
+#[test]
+fn who_skips_to_the_first_heartbeat_is_met_by_the_timer_and_before_a_long_sample() {
+    let cyclone = MatchedReader { skips_to_heartbeat: true, ..reliable(7) };
+    let first_told = |story: &mut Story| {
+        let sent = story.sent();
+        heartbeats(&sent).first().map(|it| (it.first.0, it.last.0, it.final_flag))
+    };
+    let mut story = Story::new(QosSet::writer().keep_all());
+    story.matched(&cyclone);
+    story.sent();
+    story.write(1, &[7; 200_000]).unwrap();
+    assert_eq!(first_told(&mut story), Some((1, 0, true)), "before the fragments");
+    story.sent();
+    story.pass(ms(3_000));
+    assert_eq!(first_told(&mut story), Some((1, 0, true)), "before what the timer asks");
+    let mut ours = Story::new(QosSet::writer().keep_all());
+    ours.matched(&reliable(7));
+    ours.sent();
+    ours.write(1, b"new").unwrap();
+    assert_eq!(first_told(&mut ours), Some((1, 1, false)), "others need no such HEARTBEAT");
 }

@@ -270,6 +270,7 @@ fn reader(number: u8, qos: QosSet) -> MatchedReader {
         qos,
         content_filter: None,
         begins: false,
+        skips_to_heartbeat: false,
         is_of_own_process: false,
     }
 }
