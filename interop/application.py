@@ -78,14 +78,14 @@ class Application:
                 self._condition.wait(min(left, 0.5))
 
     def wait_end(self, seconds=PATIENCE_SECONDS, wanted=0):
-        """Waits for the application to end by itself, with the exit status wanted."""
+        """Waits for the application to end by itself, with the exit status wanted; None: with any."""
         try:
             status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             raise Failure(f"{self.label}: still running after {seconds} s") from None
         self._reader.join(5)
-        self._was_refused = status == wanted != 0
-        if status != wanted:
+        self._was_refused = wanted is None or status == wanted != 0
+        if wanted is not None and status != wanted:
             raise Failure(f"{self.label}: exit status {status}")
 
     def interrupt(self):
@@ -192,9 +192,12 @@ class Application:
 class Scene:
     """One case on the stage: the two products, and the applications started so far."""
 
-    def __init__(self, publisher, subscriber, variant, peers_directory=None):
+    def __init__(self, publisher, subscriber, variant, peers_directory, onlooker):
         self._publisher = publisher
         self._subscriber = subscriber
+        # Whose tools are used where neither is of Plainsong.
+        self._onlooker = onlooker
+        self.pair = (publisher.name, subscriber.name)
         self._variant = variant.split()
         self._applications = []
         self.peers_directory = peers_directory
@@ -216,7 +219,8 @@ class Scene:
 
     def tool(self, *words):
         """A command of Plainsong, whichever side that is."""
-        own = next(it for it in (self._publisher, self._subscriber) if it.name.startswith("plainsong"))
+        ends = (self._publisher, self._subscriber)
+        own = next((it for it in ends if it.name.startswith("plainsong")), self._onlooker)
         command = [own.command[0], *words]
         application = Application(f"plainsong {words[0]}", command, own.environment)
         self._applications.append(application)

@@ -20,7 +20,8 @@ FAREWELL_SECONDS = 3
 QUIET_SECONDS = 3
 
 # What cases are about, in the order of the table at the end: the groups of the OMG's tests, and
-# four of ours: for participants that go, for a policy of Plainsong, for its tools and its recordings.
+# five of ours: for participants that go, for a policy of Plainsong, for its tools, its recordings, and what it says of
+# others.
 GROUPS = (
     "Domain",
     "Topic",
@@ -42,12 +43,13 @@ GROUPS = (
     "Consistency",
     "Tools",
     "Recording",
+    "Doctor",
 )
 CASES = []
 
 
 class Case:
-    def __init__(self, group, play, variants, seconds, tags, peers):
+    def __init__(self, group, play, variants, seconds, tags, peers, pairs):
         self.group = group
         self.name = play.__name__
         self.play = play
@@ -55,20 +57,22 @@ class Case:
         self.seconds = seconds
         self.tags = tags
         self.peers = peers
+        self.pairs = pairs
 
     def title(self, variant=""):
         return f"{self.group}.{self.name} {variant}".rstrip()
 
 
-def case(group, variants=("-x 1",), seconds=5, tags=(), peers=False):
+def case(group, variants=("-x 1",), seconds=5, tags=(), peers=False, pairs=()):
     """Adds a function to the cases of a group. `variants` are options for both sides, `seconds` a
     usual duration, `tags` what a product may lack. Only with `peers` it is also for the peers; the
-    others run Plainsong with itself alone."""
+    others run Plainsong with itself alone. With `pairs` it is for these pairs of products alone, at
+    which Plainsong looks from outside."""
 
     def add(play):
         if group not in GROUPS or any(other.name == play.__name__ for other in CASES):
             raise ValueError(f"no such group, or a second case: {group}.{play.__name__}")
-        CASES.append(Case(group, play, variants, seconds, tags, peers))
+        CASES.append(Case(group, play, variants, seconds, tags, peers, pairs))
         return play
 
     return add

@@ -70,11 +70,18 @@ def jobs(table, options):
         peers = [name for name in table if name not in products.OWN]
         pairs = [(name, name) for name in products.OWN]
         pairs += [pair for peer in peers for pair in (("plainsong", peer), (peer, "plainsong"))]
+        # At these Plainsong looks from outside.
+        pairs += sorted({pair for case in CASES for pair in case.pairs})
     for publisher, subscriber in pairs:
         ends = [products.find(table, name) for name in (publisher, subscriber)]
         with_peer = any(name in table and name not in products.OWN for name in (publisher, subscriber))
+        with_own = any(name in products.OWN for name in (publisher, subscriber))
         for case in CASES:
-            if with_peer and not case.peers:
+            if case.pairs and (publisher, subscriber) not in case.pairs:
+                continue
+            if not case.pairs and not (with_own or options.pub or options.sub):
+                continue
+            if with_peer and not case.peers and not case.pairs:
                 continue
             for variant in case.variants:
                 job = (case.name, variant, publisher, subscriber)
@@ -169,7 +176,7 @@ def inside(table, options):
     """Runs one case here, in the namespace; prints the answer as JSON."""
     case, variant, publisher, subscriber = options.inside
     ends = [products.find(table, name) for name in (publisher, subscriber)]
-    scene = Scene(*ends, variant, options.peers_directory.absolute())
+    scene = Scene(*ends, variant, options.peers_directory.absolute(), table["plainsong"])
     message = ""
     try:
         by_name(case).play(scene)
@@ -185,7 +192,7 @@ def print_table(results):
     """Passed, failed and skipped by group: Plainsong with itself, and with others."""
     groups = {group: {} for group in GROUPS}
     for job, outcome, *_ in results:
-        column = "itself" if job[2] == job[3] else "others"
+        column = "itself" if job[2] == job[3] in products.OWN else "others"
         counts = groups[by_name(job[0]).group].setdefault(column, dict.fromkeys(OUTCOMES, 0))
         counts[outcome] += 1
     heads = [(column, outcome) for column in ("itself", "others") for outcome in OUTCOMES]

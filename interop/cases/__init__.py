@@ -1,5 +1,5 @@
 """All cases: importing this collects them in `case.CASES`."""
 
-from cases import consistency, content, delivery, instances, matching, presentation, recording, timing, tools
+from cases import consistency, content, delivery, doctor, instances, matching, presentation, recording, timing, tools
 
-__all__ = ["consistency", "content", "delivery", "instances", "matching", "presentation", "recording", "timing", "tools"]
+__all__ = ["consistency", "content", "delivery", "doctor", "instances", "matching", "presentation", "recording", "timing", "tools"]
