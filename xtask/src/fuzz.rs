@@ -64,8 +64,8 @@ fn seeded(target: &str, seconds: u32) -> Command {
     // By name, for all other tests would be built in release too.
     let packages = ["plainsong-proto", "plainsong", "plainsong-idl", "plainsong-recording"];
     let mut command = shell::cargo(&["test", "--release"]);
-    // What is JSON is fuzzed too.
-    let features = ["--features", "plainsong-proto/serde"];
+    // What is JSON is fuzzed too, and IDL of types that peers tell.
+    let features = ["--features", "plainsong-proto/serde,plainsong-idl/described"];
     command
         .args(packages.iter().flat_map(|package| ["--package", package]))
         .args(features)

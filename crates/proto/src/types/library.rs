@@ -27,8 +27,9 @@ impl Default for TypeLimits {
 }
 
 /// Types by their hashes.
+#[doc(hidden)]
 #[derive(Debug)]
-pub(crate) struct TypeLibrary {
+pub struct TypeLibrary {
     limits: TypeLimits,
     own: BTreeMap<TypeHash, (Arc<TypeObject>, Arc<[u8]>)>,
     others: BTreeMap<GuidPrefix, Collected>,
@@ -46,7 +47,9 @@ struct Collected {
 }
 
 impl TypeLibrary {
-    pub(crate) const fn new(limits: TypeLimits) -> Self {
+    /// Knows nothing yet.
+    #[must_use]
+    pub const fn new(limits: TypeLimits) -> Self {
         Self { limits, own: BTreeMap::new(), others: BTreeMap::new(), bytes: 0 }
     }
 
@@ -73,7 +76,7 @@ impl TypeLibrary {
     /// Takes those types of an answer of a participant that are wanted: how many there are, each component of
     /// types that contain themselves counting once. `None` when one is not what it is said to be, or there is
     /// no room.
-    pub(crate) fn add_told(
+    pub fn add_told(
         &mut self,
         of: GuidPrefix,
         wanted: &[TypeHash],
@@ -153,7 +156,7 @@ impl TypeLibrary {
     }
 
     /// Forgets what a participant told.
-    pub(crate) fn forget(&mut self, of: GuidPrefix) {
+    pub fn forget(&mut self, of: GuidPrefix) {
         if let Some(collected) = self.others.remove(&of) {
             self.bytes = self.bytes.saturating_sub(collected.bytes);
         }
@@ -169,11 +172,8 @@ impl TypeLibrary {
 
     /// A type of a participant with all that it depends on, serialized; `None` while some is not known. Of a
     /// type that leads to too many the first of them.
-    pub(crate) fn with_dependencies(
-        &self,
-        of: GuidPrefix,
-        root: TypeHash,
-    ) -> Option<BTreeMap<TypeHash, Vec<u8>>> {
+    #[must_use]
+    pub fn with_dependencies(&self, of: GuidPrefix, root: TypeHash) -> Option<BTreeMap<TypeHash, Vec<u8>>> {
         let mut objects = BTreeMap::new();
         let mut left = vec![root];
         while let Some(hash) = left.pop() {
@@ -189,7 +189,8 @@ impl TypeLibrary {
 
     /// What is not known yet of a type of a participant, `most` types at most. Types of a component are known
     /// together, and are missing together under its name.
-    pub(crate) fn missing(&self, of: GuidPrefix, root: TypeHash, most: usize) -> Vec<TypeHash> {
+    #[must_use]
+    pub fn missing(&self, of: GuidPrefix, root: TypeHash, most: usize) -> Vec<TypeHash> {
         let (mut seen, mut missing) = (BTreeSet::from([root]), Vec::new());
         let mut left = vec![root];
         while let Some(hash) = left.pop() {
@@ -209,7 +210,8 @@ impl TypeLibrary {
     }
 
     /// Why the type of a reader is not assignable from that of a writer: each by its participant and hash.
-    pub(crate) fn first_difference(
+    #[must_use]
+    pub fn first_difference(
         &self,
         writer: (GuidPrefix, TypeHash),
         reader: (GuidPrefix, TypeHash),

@@ -70,7 +70,7 @@ impl<T> Lending<T> {
     }
 
     /// How many slots are lent now.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fuzz"))]
     pub(crate) const fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
