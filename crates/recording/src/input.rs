@@ -9,6 +9,7 @@ use mcap::records::{MessageHeader, Record};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 
 use crate::event::{self, Event};
+use crate::lengths;
 use crate::limits::{FLAWS_MAX, METADATA_BYTES_MAX, READ_BYTES, RECORD_BYTES_MAX};
 use crate::writer::RecordedWriter;
 
@@ -84,6 +85,17 @@ impl Change {
         };
         octets + size_of::<Self>()
     }
+}
+
+/// A record; none if nobody looks at its kind.
+fn parse(opcode: u8, data: &[u8]) -> Result<Option<Record<'_>>, String> {
+    if !lengths::is_read(opcode) {
+        return Ok(None);
+    }
+    if !lengths::fit(opcode, data) {
+        return Err("it tells a length beyond its end".to_owned());
+    }
+    mcap::parse_record(opcode, data).map(Some).map_err(|error| error.to_string())
 }
 
 /// What a channel is.
@@ -166,14 +178,11 @@ impl<R: Read> Input<R> {
             Some(Ok(LinearReadEvent::ReadRequest(_))) => READ_BYTES,
             Some(Ok(LinearReadEvent::Record { data, opcode })) => {
                 // The reader is asked for the next record only when nothing of this is needed any more.
-                let record = match mcap::parse_record(opcode, data) {
-                    Ok(record) => record.into_owned(),
-                    Err(error) => {
-                        self.flaw(format!("a record is damaged: {error}"));
-                        return Ok(());
-                    }
-                };
-                self.record(record);
+                match parse(opcode, data).map(|record| record.map(Record::into_owned)) {
+                    Ok(Some(record)) => self.record(record),
+                    Ok(None) => {}
+                    Err(why) => self.flaw(format!("a record is damaged: {why}")),
+                }
                 self.items.reverse();
                 return Ok(());
             }
@@ -214,14 +223,15 @@ impl<R: Read> Input<R> {
     }
 
     fn chunk(&mut self, data: &[u8]) {
-        for record in mcap::read::LinearReader::sans_magic(data) {
-            match record {
-                Ok(Record::Chunk { .. }) => self.flaw("a chunk is within another".to_owned()),
-                Ok(record) => self.content(record),
-                Err(error) => {
-                    self.flaw(format!("a chunk is damaged: {error}"));
-                    return;
-                }
+        for record in lengths::records(data) {
+            let Some((opcode, record)) = record else {
+                return self.flaw("a chunk is damaged: it ends within a record".to_owned());
+            };
+            match parse(opcode, record) {
+                Ok(Some(Record::Chunk { .. })) => self.flaw("a chunk is within another".to_owned()),
+                Ok(Some(record)) => self.content(record),
+                Ok(None) => {}
+                Err(why) => return self.flaw(format!("a chunk is damaged: {why}")),
             }
         }
     }

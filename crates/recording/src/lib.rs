@@ -9,6 +9,7 @@
 mod event;
 mod file;
 mod input;
+mod lengths;
 mod limits;
 mod names;
 mod ros;

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
+#[path = "../../proto/tests/counting/mod.rs"]
+mod counting;
 mod recording_fuzzing;
 #[allow(dead_code, reason = "octets are made here")]
 #[path = "../../proto/tests/text_fuzzing/mod.rs"]
@@ -25,9 +27,31 @@ fn fuzz_recording() {
         },
         |text| {
             let octets: Vec<u8> = text.chars().map(|letter| letter as u8).collect();
-            recording_fuzzing::run(&octets)
+            counted(&octets)
         },
     );
+}
+
+/// A run takes no more memory than its octets and what a type of them needs.
+fn counted(octets: &[u8]) -> bool {
+    let (good, allocated) = counting::allocated_by(|| recording_fuzzing::run(octets));
+    assert!(allocated.octets <= (16 << 20) + 64 * octets.len(), "{allocated:?} of {}", octets.len());
+    good
+}
+
+#[test]
+fn a_length_that_is_told_takes_no_memory() {
+    // A header, a channel and a chunk, each of which tells a string of 4 GB.
+    for (opcode, before) in [(1, 0), (4, 4), (6, 28)] {
+        let mut octets = b"\x89MCAP0\r\n".to_vec();
+        let mut record = vec![0; before];
+        record.extend([0xff; 4]);
+        record.extend([b'x'; 40]);
+        octets.push(opcode);
+        octets.extend((record.len() as u64).to_le_bytes());
+        octets.extend(record);
+        assert!(!counted(&octets), "the record {opcode} is no recording");
+    }
 }
 
 /// Flips, copies, cuts and moves; the checksums of chunks are left out now and then, so that what is behind
