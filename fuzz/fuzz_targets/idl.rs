@@ -7,5 +7,5 @@ use libfuzzer_sys::fuzz_target;
 mod idl_fuzzing;
 
 fuzz_target!(|text: &str| {
-    idl_fuzzing::run(text);
+    idl_fuzzing::run("a.idl", text);
 });

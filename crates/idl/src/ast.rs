@@ -12,6 +12,12 @@ pub(crate) struct Name {
     pub(crate) span: Span,
 }
 
+impl Name {
+    pub(crate) fn new(text: &str, span: Span) -> Self {
+        Self { text: text.into(), span }
+    }
+}
+
 /// A name where it is used: `::A::B`.
 #[derive(Debug, Clone)]
 pub(crate) struct ScopedName {
@@ -32,6 +38,24 @@ pub(crate) struct Annotation {
     pub(crate) name: ScopedName,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) span: Span,
+}
+
+impl Annotation {
+    /// One whose only parameter has no name.
+    pub(crate) fn one(name: Name, value: Expression) -> Self {
+        let mut annotation = Self::with(name, []);
+        annotation.parameters.push(Parameter { name: None, value });
+        annotation
+    }
+
+    pub(crate) fn with<'a>(name: Name, parameters: impl IntoIterator<Item = (&'a str, Expression)>) -> Self {
+        let span = name.span;
+        let parameters = parameters
+            .into_iter()
+            .map(|(name, value)| Parameter { name: Some(Name::new(name, value.span)), value });
+        let parameters = parameters.collect();
+        Self { name: ScopedName { absolute: false, parts: vec![name], span }, parameters, span }
+    }
 }
 
 /// A parameter of an annotation; the only one needs no name.
@@ -135,6 +159,8 @@ pub(crate) struct Case {
 pub(crate) struct Enumeration {
     pub(crate) name: Name,
     pub(crate) literals: Vec<Literal>,
+    /// Other enumerations around may have literals of the same names.
+    pub(crate) scoped: bool,
 }
 
 /// A literal of an enumeration, or a flag of a bitmask.
@@ -240,6 +266,12 @@ pub enum Primitive {
 pub(crate) struct Expression {
     pub(crate) kind: ExpressionKind,
     pub(crate) span: Span,
+}
+
+impl Expression {
+    pub(crate) fn text(text: &str, span: Span) -> Self {
+        Self { kind: ExpressionKind::Text(text.into()), span }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -8,8 +8,9 @@ use crate::parse::parse;
 use crate::preprocess::{Settings, preprocess};
 use crate::resolve::Resolver;
 use crate::source::{Disk, Files, SourceMap};
+use crate::{ros, xml};
 
-/// Reads IDL.
+/// Reads IDL, DDS-XML (`.xml`), and interfaces of ROS 2 (`.msg`, `.srv`, `.action`).
 #[derive(Debug, Clone)]
 pub struct Compiler {
     include_directories: Vec<PathBuf>,
@@ -81,11 +82,18 @@ impl Compiler {
         let settings =
             Settings { include_directories: &self.include_directories, definitions: &self.definitions };
         let mut trees = Vec::new();
-        for path in paths {
-            let tokens = preprocess(path.as_ref(), files, &settings, &mut sources, &mut diagnostics);
-            if let Some((file, tokens)) = tokens {
-                trees.push((file, parse(file, &tokens, &mut diagnostics)));
-            }
+        for path in paths.iter().map(AsRef::as_ref) {
+            let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+            let directories = &self.include_directories;
+            let tree = match extension.to_ascii_lowercase().as_str() {
+                "xml" => xml::read(path, files, directories, &mut sources, &mut diagnostics),
+                "msg" | "srv" | "action" => {
+                    ros::read(path, files, directories, &mut sources, &mut diagnostics)
+                }
+                _ => preprocess(path, files, &settings, &mut sources, &mut diagnostics)
+                    .map(|(file, tokens)| (file, parse(file, &tokens, &mut diagnostics))),
+            };
+            trees.extend(tree);
         }
         let mut resolver = Resolver::new(self.extensibility, &mut diagnostics);
         for (file, definitions) in &trees {

@@ -250,7 +250,7 @@ impl Own<'_> {
 
     fn named(&self, name: Arc<str>, kind: DefinitionKind) -> Definition {
         let scope = self.name.split_last().map_or(&[][..], |(_, scope)| scope).to_vec();
-        Definition { scope, name, verbatim: Vec::new(), kind }
+        Definition { scope, name, dds_name: None, verbatim: Vec::new(), kind }
     }
 
     fn definition(mut self, object: &TypeObject) -> Found<Definition> {

@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::limits::{DIAGNOSTICS_MAX, EXCERPT_COLUMNS_MAX};
-use crate::source::{Location, SourceMap, Span};
+use crate::source::{FileId, Files, Location, SourceMap, Span};
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -126,6 +127,23 @@ impl Diagnostics {
             self.said.remove(warning);
         }
         self.said.push(diagnostic);
+    }
+
+    /// Reads an input file; what is wrong is said.
+    pub(crate) fn input(
+        &mut self,
+        sources: &mut SourceMap,
+        files: &dyn Files,
+        path: &Path,
+    ) -> Option<FileId> {
+        match sources.load(files, path, None) {
+            Ok(file) => Some(file),
+            Err(problem) => {
+                let said = Diagnostic::general(format!("cannot read {}: {}", path.display(), problem.say()));
+                self.push(said.hint("check the path and the permissions of the file"));
+                None
+            }
+        }
     }
 
     /// Says it unless something was said under this name before.

@@ -81,10 +81,7 @@ impl Writer<'_> {
             }
             _ => {}
         }
-        // After declarations of other types, to which it would belong.
-        for text in &definition.verbatim {
-            self.verbatim(text);
-        }
+        self.told_before(definition);
         let own = name(&definition.name);
         match &definition.kind {
             DefinitionKind::Constant { ty, value } => {
@@ -140,6 +137,16 @@ impl Writer<'_> {
                 self.list(&annotations, "bitmask", &own, &flags);
             }
             DefinitionKind::Bitset(bitset) => self.bitset(&own, bitset),
+        }
+    }
+
+    /// What stands before a definition: after declarations of other types, to which it would belong.
+    fn told_before(&mut self, definition: &Definition) {
+        for text in &definition.verbatim {
+            self.verbatim(text);
+        }
+        if let Some(told) = &definition.dds_name {
+            self.line(&format!("@dds_name({})", string(told)));
         }
     }
 

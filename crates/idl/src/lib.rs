@@ -2,7 +2,8 @@
 //! write code from it.
 //!
 //! The way of an input: `source` holds files, `preprocess` makes tokens of them, `parse` a tree, `resolve`
-//! a [`model`]. Each goes on after errors, so that one run finds all of them.
+//! a [`model`]. DDS-XML and interfaces of ROS 2 become trees in `xml` and `ros`. Each goes on after errors,
+//! so that one run finds all of them.
 //!
 //! ```
 //! use plainsong_idl::{Compiler, Memory};
@@ -28,8 +29,10 @@ pub mod model;
 mod parse;
 mod preprocess;
 mod resolve;
+mod ros;
 mod rust;
 mod source;
+mod xml;
 
 pub use backend::{Backend, GeneratedFile, Options};
 pub use compile::{Compilation, Compiler};

@@ -14,6 +14,14 @@ pub(crate) const EXPANDED_TOKENS_MAX: usize = 1_000_000;
 pub(crate) const MACRO_DEPTH_MAX: usize = 64;
 /// Modules, types and expressions within one another, and `#if` within `#if`.
 pub(crate) const NESTING_MAX: usize = 64;
+/// Elements of an XML file.
+pub(crate) const XML_ELEMENTS_MAX: usize = 1_000_000;
+/// Attributes of an element.
+pub(crate) const XML_ATTRIBUTES_MAX: usize = 64;
+/// Fields and constants of a ROS 2 interface.
+pub(crate) const ROS_FIELDS_MAX: usize = 65_536;
+/// Octets of the name by which peers know a type (XTypes 1.3 Annex B).
+pub(crate) const DDS_NAME_BYTES_MAX: usize = 256;
 /// Types that are made of one another.
 pub(crate) const TYPE_DEPTH_MAX: u32 = 256;
 /// Diagnostics that are kept; those after them are counted.

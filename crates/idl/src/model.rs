@@ -103,6 +103,8 @@ pub struct Definition {
     pub scope: Vec<Arc<str>>,
     /// Its name.
     pub name: Arc<str>,
+    /// The name by which peers know it, if that is another.
+    pub dds_name: Option<Arc<str>>,
     /// Texts of `@verbatim`.
     pub verbatim: Vec<Verbatim>,
     /// What it is.
@@ -113,7 +115,7 @@ impl Definition {
     /// One that says no more than this.
     pub fn new(scope: &[&str], name: &str, kind: DefinitionKind) -> Self {
         let scope = scope.iter().map(|name| Arc::from(*name)).collect();
-        Self { scope, name: name.into(), verbatim: Vec::new(), kind }
+        Self { scope, name: name.into(), dds_name: None, verbatim: Vec::new(), kind }
     }
 
     /// `A::B::Name`.
@@ -123,6 +125,11 @@ impl Definition {
             let _ = write!(text, "{scope}::");
         }
         text + &self.name
+    }
+
+    /// The name by which peers know it.
+    pub fn told_name(&self) -> String {
+        self.dds_name.as_ref().map_or_else(|| self.full_name(), |name| name.to_string())
     }
 }
 

@@ -6,6 +6,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::limits::FILE_BYTES_MAX;
+
+/// Why a file was not read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    Missing,
+    Because(String),
+}
+
+impl Unread {
+    pub(crate) fn say(&self) -> &str {
+        match self {
+            Self::Missing => "there is no such file",
+            Self::Because(reason) => reason,
+        }
+    }
+}
+
 /// Where the compiler reads files from.
 pub trait Files {
     /// The octets of a file.
@@ -30,7 +48,7 @@ impl Files for Disk {
         let file = std::fs::File::open(path)?;
         let mut octets = Vec::new();
         // One octet more than allowed tells that there are too many.
-        file.take(crate::limits::FILE_BYTES_MAX as u64 + 1).read_to_end(&mut octets)?;
+        file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut octets)?;
         Ok(octets)
     }
 
@@ -134,6 +152,29 @@ impl SourceMap {
         self.files.push(File { path, text: text.into(), included_at, line_starts: OnceCell::new() });
         self.by_identity.insert(identity, id);
         id
+    }
+
+    /// Reads a file, or finds it among those that were read.
+    pub(crate) fn load(
+        &mut self,
+        files: &dyn Files,
+        path: &Path,
+        included_at: Option<Span>,
+    ) -> Result<FileId, Unread> {
+        let identity = files.identity(path);
+        if let Some(known) = self.known(&identity) {
+            return Ok(known);
+        }
+        let octets = files.read(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Unread::Missing,
+            _ => Unread::Because(error.to_string()),
+        })?;
+        if octets.len() > FILE_BYTES_MAX {
+            return Err(Unread::Because(format!("it has more than {} MiB", FILE_BYTES_MAX >> 20)));
+        }
+        let text = String::from_utf8(octets)
+            .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect());
+        Ok(self.add(path.to_owned(), identity, text, included_at))
     }
 
     fn file(&self, id: FileId) -> &File {

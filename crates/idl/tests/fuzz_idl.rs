@@ -169,7 +169,7 @@ const EXAMPLES: &[&str] = &[
 
 #[test]
 fn fuzz_idl() {
-    text_fuzzing::fuzz(text, idl_fuzzing::run);
+    text_fuzzing::fuzz(text, |text| idl_fuzzing::run("a.idl", text));
 }
 
 fn text(random: &mut Random) -> String {

@@ -1,4 +1,4 @@
-//! `plainsong idl`: compiles IDL files.
+//! `plainsong idl`: compiles IDL, DDS-XML and interfaces of ROS 2.
 
 use std::fs;
 use std::io;
@@ -26,11 +26,13 @@ const NOT_WRITTEN: u8 = 3;
 Example:
   plainsong idl shapes.idl -I idl --out src/generated
   plainsong idl --check -I idl $(find idl -name '*.idl')
+  plainsong idl geometry_msgs/msg/Pose.msg -I /opt/ros/kilted/share
 
 Exit status: 0 if the files compile, 1 if they have errors, 2 after an unknown option, 3 if the output cannot be
 written. docs/idl.md tells what is read and written.")]
 pub(crate) struct Options {
-    /// IDL files, which become one set of types; a file that several of them include counts once
+    /// Files of IDL, DDS-XML (.xml) or ROS 2 (.msg, .srv, .action), which become one set of types; a file
+    /// that several of them include counts once
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Look for included files here, after the directory of the file that includes them

@@ -170,7 +170,7 @@ impl Parser<'_> {
             "enum" => {
                 let name = self.name("an enumeration")?;
                 let literals = self.literals("the enumeration")?;
-                Ok(DefinitionKind::Enumeration(Enumeration { name, literals }))
+                Ok(DefinitionKind::Enumeration(Enumeration { name, literals, scoped: false }))
             }
             "bitmask" => {
                 let name = self.name("a bitmask")?;

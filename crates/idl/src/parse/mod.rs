@@ -8,10 +8,10 @@ mod types;
 
 use std::sync::Arc;
 
-use crate::ast::{Definition, Name, ScopedName};
+use crate::ast::{Definition, Expression, Name, ScopedName};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::lex::{Token, TokenKind};
-use crate::limits::NESTING_MAX;
+use crate::lex::{Lexer, Token, TokenKind};
+use crate::limits::{NESTING_MAX, TOKENS_MAX};
 use crate::source::{FileId, Span};
 
 /// What was wrong has been said.
@@ -35,6 +35,40 @@ pub(crate) fn parse(file: FileId, tokens: &[Token], diagnostics: &mut Diagnostic
         parser.definition(&mut definitions);
     }
     definitions
+}
+
+/// The constant expression that `value` is. It stands at `place` of a file, whose text is told if the value
+/// is written there as it is, and no character of it in another way.
+pub(crate) fn expression(
+    text: Option<&str>,
+    value: &str,
+    place: Span,
+    diagnostics: &mut Diagnostics,
+) -> Option<Expression> {
+    let mut own = Diagnostics::default();
+    let mut lexer = match text {
+        Some(text) => Lexer::of_piece(text, place),
+        None => Lexer::of_piece(value, Span { start: 0, end: value.len() as u32, ..place }),
+    };
+    let mut tokens = std::iter::from_fn(|| lexer.next(&mut own)).take(TOKENS_MAX).collect::<Vec<_>>();
+    if text.is_none() {
+        tokens.iter_mut().for_each(|token| token.span = place);
+    }
+    let end = place.after();
+    let mut parser =
+        Parser { tokens: &tokens, at: 0, half: false, end, depth: 0, stopped: false, diagnostics: &mut own };
+    let mut parsed = parser.expression().ok();
+    if parsed.is_some() && !parser.is_at_end() {
+        let message = format!("expected the end of the value, found {}", parser.described());
+        parser.say(Diagnostic::error(parser.span(), message));
+        parsed = None;
+    }
+    for said in own.all() {
+        let span = if text.is_some() { said.span } else { Some(place) };
+        let message = said.message.replace("the end of the file", "the end of the value");
+        diagnostics.push(Diagnostic { span, message, ..said.clone() });
+    }
+    parsed.filter(|_| !own.has_errors())
 }
 
 /// Words with a meaning in IDL 4.2 (§7.2.4), and from when names may not be like them.

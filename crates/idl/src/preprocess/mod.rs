@@ -5,14 +5,13 @@ mod condition;
 mod expand;
 
 use std::collections::HashSet;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, closest};
 use crate::lex::{Lexer, Pragma, Token, TokenKind};
-use crate::limits::{FILE_BYTES_MAX, INCLUDE_DEPTH_MAX, INCLUSIONS_MAX, NESTING_MAX, TOKENS_MAX};
-use crate::source::{FileId, Files, SourceMap, Span};
+use crate::limits::{INCLUDE_DEPTH_MAX, INCLUSIONS_MAX, NESTING_MAX, TOKENS_MAX};
+use crate::source::{FileId, Files, SourceMap, Span, Unread};
 
 use expand::{Macro, Macros};
 
@@ -43,31 +42,9 @@ pub(crate) fn preprocess(
         output: Vec::new(),
     };
     preprocessor.predefine();
-    let file = match preprocessor.load(path, None) {
-        Ok(file) => file,
-        Err(problem) => {
-            let said = Diagnostic::general(format!("cannot read {}: {}", path.display(), problem.say()));
-            preprocessor.diagnostics.push(said.hint("check the path and the permissions of the file"));
-            return None;
-        }
-    };
+    let file = preprocessor.diagnostics.input(preprocessor.sources, files, path)?;
     preprocessor.file(file, 0);
     Some((file, preprocessor.output))
-}
-
-/// Why a file was not read.
-enum Unread {
-    Missing,
-    Because(String),
-}
-
-impl Unread {
-    fn say(&self) -> &str {
-        match self {
-            Self::Missing => "there is no such file",
-            Self::Because(reason) => reason,
-        }
-    }
 }
 
 /// An `#if` whose `#endif` is to come.
@@ -113,24 +90,6 @@ impl Preprocessor<'_> {
             let at = Span { file, start: 0, end: value.len() as u32 };
             self.macros.define(name.into(), Macro { parameters: None, variadic: false, body, at });
         }
-    }
-
-    /// Reads a file, or finds it among those that were read.
-    fn load(&mut self, path: &Path, included_at: Option<Span>) -> Result<FileId, Unread> {
-        let identity = self.files.identity(path);
-        if let Some(known) = self.sources.known(&identity) {
-            return Ok(known);
-        }
-        let octets = self.files.read(path).map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Unread::Missing,
-            _ => Unread::Because(error.to_string()),
-        })?;
-        if octets.len() > FILE_BYTES_MAX {
-            return Err(Unread::Because(format!("it has more than {} MiB", FILE_BYTES_MAX >> 20)));
-        }
-        let text = String::from_utf8(octets)
-            .unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect());
-        Ok(self.sources.add(path.to_owned(), identity, text, included_at))
     }
 
     /// Everything of one file, and of those it includes.
@@ -371,7 +330,7 @@ impl Preprocessor<'_> {
         let candidates = own.into_iter().chain(self.settings.include_directories);
         let candidates = candidates.map(|directory| directory.join(&wanted)).collect::<Vec<_>>();
         for candidate in &candidates {
-            match self.load(candidate, Some(at)) {
+            match self.sources.load(self.files, candidate, Some(at)) {
                 Ok(file) => {
                     if !self.once.contains(&file) {
                         self.file(file, depth + 1);

@@ -33,6 +33,7 @@ impl Target {
     const AGGREGATE: Self = Self::STRUCTURE.and(Self::UNION);
     const TYPE: Self =
         Self::AGGREGATE.and(Self::ENUMERATION).and(Self::BITMASK).and(Self::BITSET).and(Self::ALIAS);
+    const ENUMERATED: Self = Self::ENUMERATION.and(Self::BITMASK).and(Self::BITSET);
     const ANY_MEMBER: Self = Self::MEMBER.and(Self::CASE);
     const ALL: Self = Self(u32::MAX);
 
@@ -58,12 +59,17 @@ const fn row(name: &'static str, targets: Target, belongs: &'static str) -> Know
 }
 
 /// All of them (IDL 4.2 §8, XTypes 1.3 §7.3.1.2). `docs/idl.md` tells what each does.
-pub(crate) const KNOWN: [Known; 37] = [
+pub(crate) const KNOWN: [Known; 38] = [
     row("ami", Target::INTERFACE, "interfaces"),
     row("appendable", Target::TYPE, "types"),
     row("autoid", Target::AGGREGATE.and(Target::MODULE), "structures, unions and modules"),
     row("bit_bound", Target::ENUMERATION.and(Target::BITMASK), "enumerations and bitmasks"),
     row("data_representation", Target::TYPE.and(Target::MODULE), "types and modules"),
+    row(
+        "dds_name",
+        Target::AGGREGATE.and(Target::ENUMERATED),
+        "structures, unions, enumerations and the like",
+    ),
     row("default", Target::ANY_MEMBER.and(Target::ALIAS), "members"),
     row("default_literal", Target::LITERAL, "literals of enumerations"),
     row("default_nested", Target::MODULE, "modules"),

@@ -60,7 +60,9 @@ impl Resolver<'_> {
                 let said = Diagnostic::error(literal.name.span, "an enumeration has one default literal");
                 self.say(said.note("the first", first));
             }
-            self.declare(scope, &literal.name, SymbolKind::Literal(id, literals.len()));
+            if !enumeration.scoped || !self.is_taken(scope, &literal.name) {
+                self.declare(scope, &literal.name, SymbolKind::Literal(id, literals.len()));
+            }
             next = value + 1;
             let name = literal.name.text.clone();
             let verbatim = self.verbatim(&told);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::ast;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lex::Pragma;
-use crate::limits::TYPE_DEPTH_MAX;
+use crate::limits::{DDS_NAME_BYTES_MAX, TYPE_DEPTH_MAX};
 use crate::model::{Definition, DefinitionId, DefinitionKind, Extensibility, Model, Value, Verbatim};
 use crate::source::{FileId, Span};
 
@@ -245,8 +245,9 @@ impl<'a> Resolver<'a> {
         match kind.and_then(|kind| self.measure(id, name, kind)) {
             Ok(kind) => {
                 let verbatim = self.verbatim(told);
+                let dds_name = self.dds_name(told);
                 let (modules, name) = self.path_of(scope, name);
-                self.slots[id.0] = Some(Definition { scope: modules, name, verbatim, kind });
+                self.slots[id.0] = Some(Definition { scope: modules, name, dds_name, verbatim, kind });
                 self.order.push(id);
                 Ok(id)
             }
@@ -382,6 +383,17 @@ impl<'a> Resolver<'a> {
             let ty = ty.clone().and_then(|ty| self.array(scope, ty, declarator));
             let _ = self.complete(scope, id, &declarator.name, told, ty.map(DefinitionKind::Alias));
         }
+    }
+
+    fn dds_name(&mut self, told: &Annotations<'_>) -> Option<Arc<str>> {
+        let annotation = told.find("dds_name")?;
+        let name = self.annotated_text(told, "dds_name", "value").unwrap_or_default();
+        if (1..=DDS_NAME_BYTES_MAX).contains(&name.len()) && !name.contains(char::is_control) {
+            return Some(name);
+        }
+        let message = format!("the name of a type has 1 to {DDS_NAME_BYTES_MAX} octets");
+        self.say(Diagnostic::error(annotation.span, message).hint("write `@dds_name(\"module::Type\")`"));
+        None
     }
 
     fn verbatim(&mut self, told: &Annotations<'_>) -> Vec<Verbatim> {

@@ -89,6 +89,11 @@ impl Resolver<'_> {
         scope.symbols.get(name).or_else(other)
     }
 
+    /// Whether this scope has the name, or one that differs only in case.
+    pub(super) fn is_taken(&self, scope: ScopeId, name: &Name) -> bool {
+        self.symbol(scope, &name.text).is_some()
+    }
+
     /// Whether this very place has declared the name.
     pub(super) fn is_known(&self, scope: ScopeId, name: &Name) -> bool {
         self.symbol(scope, &name.text).is_some_and(|known| known.span == name.span && known.name == name.text)

@@ -107,8 +107,8 @@ impl Writer<'_> {
         let default = if default { ", Default" } else { "" };
         self.line(&format!("#[derive(Clone, Debug{default}, PartialEq{eq}, {derive})]"));
         let mut attributes = Vec::new();
-        if definition.full_name() != self.names.paths[id.0].1 {
-            attributes.push(format!("name = {:?}", definition.full_name()));
+        if definition.told_name() != self.names.paths[id.0].1 {
+            attributes.push(format!("name = {:?}", definition.told_name()));
         }
         attributes.push(extensibility(aggregate.extensibility).to_owned());
         if aggregate.nested {

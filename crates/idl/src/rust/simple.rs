@@ -66,8 +66,8 @@ impl Writer<'_> {
             "#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, {derive})]"
         ));
         let mut attributes = Vec::new();
-        if definition.full_name() != *name {
-            attributes.push(format!("name = {:?}", definition.full_name()));
+        if definition.told_name() != *name {
+            attributes.push(format!("name = {:?}", definition.told_name()));
         }
         if let Some(extensibility) = enumeration.extensibility {
             attributes.push(super::aggregate::extensibility(extensibility).to_owned());
@@ -169,10 +169,10 @@ impl Writer<'_> {
     /// Comment, derives and attributes of a bitmask or bitset.
     fn bits_head(&mut self, id: DefinitionId, derive: &str, attributes: &[String]) {
         let definition = self.model.definition(id);
-        let full_name = definition.full_name();
+        let told_name = definition.told_name();
         self.documentation(&definition.verbatim, &[]);
         self.line(&format!("#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, {derive})]"));
-        let named = (full_name != self.names.paths[id.0].1).then(|| format!("name = {full_name:?}"));
+        let named = (told_name != self.names.paths[id.0].1).then(|| format!("name = {told_name:?}"));
         let all: Vec<_> = named.iter().chain(attributes).map(String::as_str).collect();
         self.line(&format!("#[dds({})]", all.join(", ")));
     }

@@ -1,15 +1,18 @@
-//! One run of the fuzzer of IDL: whatever the text, no panic; what compiles is the same when it is written
-//! and read again.
+//! One run of the fuzzers of IDL, DDS-XML and interfaces of ROS 2: whatever the text, no panic; what compiles
+//! is the same when it is written as IDL and read again.
 
 #![allow(unreachable_pub, reason = "two crates include it")]
 
 use plainsong_idl::{Backend, Compiler, Diagnostics, Idl, Memory, Options, Rust};
 
-/// Whether the text compiled.
-pub fn run(text: &str) -> bool {
-    let files =
-        Memory::new().with("a.idl", text).with("b.idl", "struct Included { long x; };\n#define B b\n");
-    let compilation = Compiler::new().compile_from(&files, &["a.idl"]);
+/// Whether the text compiled. The path tells what it is.
+pub fn run(path: &str, text: &str) -> bool {
+    let files = Memory::new()
+        .with(path, text)
+        .with("b.idl", "struct Included { long x; };\n#define B b\n")
+        .with("b.xml", "<types><include file='a.xml'/><const name='B' type='int32' value='3'/></types>")
+        .with("p/msg/B.msg", "int32 x\n");
+    let compilation = Compiler::new().compile_from(&files, &[path]);
     let said = compilation.render();
     assert!(said.len() <= 8192 + 128 * 1024, "so much is said: {said}");
     let Some(model) = compilation.model else {
