@@ -24,7 +24,7 @@ mod witness;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use topic::meter::Quantity;
 
 /// Plainsong: a Data Distribution Service.
@@ -100,10 +100,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// A value such as -1 is no option that does not exist: who reads it says what is wrong with it.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes = |arg: &clap::Arg| arg.get_action().takes_values() && !arg.is_positional();
+    let command = command.mut_args(|arg| if takes(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(with_negative_numbers)
+}
+
 /// What is asked for; otherwise says what is wrong and ends the process. For `plainsong atomic` the status 2
 /// that is usual says that there is no group.
 fn arguments() -> Arguments {
-    Arguments::try_parse().unwrap_or_else(|error| {
+    let matches = with_negative_numbers(Arguments::command()).try_get_matches();
+    matches.and_then(|it| Arguments::from_arg_matches(&it)).unwrap_or_else(|error| {
         let is_atomic = std::env::args_os().nth(1).is_some_and(|it| it == "atomic");
         if is_atomic && error.use_stderr() {
             eprint!("{error}");

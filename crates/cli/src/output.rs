@@ -3,6 +3,7 @@
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a line. When nobody reads any more, what is said is lost, and the work goes on: its results are
 /// kept elsewhere.
@@ -16,13 +17,24 @@ pub(crate) use say;
 /// What cannot be printed ends the program, unless nobody reads it.
 const FAILED: i32 = 3;
 
+/// Whoever read the output has closed it.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether nobody reads what is printed any more. Who prints and does nothing else ends then.
+pub(crate) fn is_closed() -> bool {
+    IS_CLOSED.load(Ordering::Relaxed)
+}
+
 /// Prints at once; whether somebody may still read it. Where that is a file on a disk that is full, for
 /// example, the program says so and ends with 3.
 pub(crate) fn print(text: Arguments<'_>) -> bool {
     let mut out = std::io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {
         Ok(()) => true,
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => false,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            IS_CLOSED.store(true, Ordering::Relaxed);
+            false
+        }
         Err(error) => {
             eprintln!("cannot write to standard output: {error}");
             std::process::exit(FAILED);

@@ -105,13 +105,16 @@ fn changes_are_watched_as_lines() {
     let as_json = Program::start(&["ls", "topics", "--watch", "--json", "-d", &domain]);
     let shapes = Program::start(&["shapes", "-P", "-d", &domain]);
     let process = format!("plainsong {}", shapes.process.id());
-    assert!(watch.line_with(&process).starts_with("+\tparticipant\t"));
+    let come = watch.line_with(&process);
+    assert!(come.starts_with("+\tparticipant\t") && !come.contains("does not answer"), "{come}");
+    assert!(watch.line_with("Square").starts_with("+\ttopic\tSquare\tShapeType\t1\t0\t"));
     assert!(watch.line_with("Square").starts_with("+\tendpoint\twriter\tSquare\tShapeType\t"));
     let come: Value = serde_json::from_str(&as_json.line_with("Square")).unwrap();
     assert_eq!((&come["change"], &come["topic"]["writers"]), (&"+".into(), &1.into()));
     drop(shapes);
     let gone: Value = serde_json::from_str(&as_json.line_with("\"-\"")).unwrap();
     assert_eq!(gone["topic"]["name"], "Square");
+    assert!(watch.line_with("-\ttopic").contains("Square"));
     assert!(watch.line_with("Square").starts_with("-\tendpoint\twriter\t"));
     watch.signal("TERM");
 }
@@ -133,7 +136,35 @@ fn wrong_options_have_a_status_of_their_own() {
     for words in [&["ls", "--such"][..], &["ls", "--wait", "-1"], &["ls", "everything"]] {
         assert_eq!(plainsong(words).output().unwrap().status.code(), Some(2), "{words:?}");
     }
-    let output = plainsong(&["ls", "-d", "233"]).output().unwrap();
+    let output = plainsong(&["ls", "-d", "7"]).env("PLAINSONG_MULTICAST", "perhaps").output().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8(output.stderr).unwrap().contains("domain 233"));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("domain 7"));
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interruption_before_everything_was_seen_is_marked() {
+    let domain = domain(5);
+    // It looks for 0.7 s at least.
+    let mut ls = plainsong(&["ls", "--json", "-d", &domain])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = ls.id().to_string();
+    // It answers signals as soon as it has a thread for them.
+    let end = Instant::now() + PATIENCE;
+    let has_thread = || {
+        let tasks = std::fs::read_dir(format!("/proc/{id}/task")).map(Iterator::flatten);
+        let names = tasks.map(|it| it.filter_map(|it| std::fs::read_to_string(it.path().join("comm")).ok()));
+        names.is_ok_and(|mut names| names.any(|name| name.trim() == "signals"))
+    };
+    while cfg!(target_os = "linux") && !has_thread() {
+        assert!(Instant::now() < end && ls.try_wait().unwrap().is_none());
+    }
+    assert!(std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let output = ls.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("interrupted: "));
+    assert!(serde_json::from_slice::<Value>(&output.stdout).unwrap().is_object());
 }

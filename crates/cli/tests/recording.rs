@@ -297,12 +297,85 @@ fn a_full_disk_ends_with_an_error_and_a_file_that_can_be_read() {
         }
     };
     assert_eq!(status.code(), Some(3));
-    let kept = recording.line_with("samples of 1 topics");
-    recording.line_with("File too large");
+    let kept = recording.line_with("samples of 1 topic");
+    let told = recording.line_with("File too large");
+    assert!(
+        told.ends_with(&format!("; it ends after {} samples, which it has", kept.split_once(' ').unwrap().0)),
+        "{told}"
+    );
     let (_, changes) = place.read();
     let count: usize = kept.split_whitespace().next().unwrap().parse().unwrap();
     let samples = changes.iter().filter(|change| matches!(change, Change::Sample { .. })).count();
     assert!(count > 0 && samples == count, "{samples}, and it says: {kept}");
+}
+
+#[test]
+fn where_nothing_was_written_the_error_says_nothing_of_what_was() {
+    let words = ["record", "Lights", "-o", "/nowhere/at/all.mcap", "-d", &domain(7)];
+    let output = plainsong(&words).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.starts_with("cannot write /nowhere/at/all.mcap: ") && !said.contains("ends after"),
+        "{said}"
+    );
+}
+
+/// As a disk does that takes its time: the recorder stands still while samples come.
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_recorder_that_is_held_up_loses_is_counted_and_of_reliable_writers_it_loses_nothing() {
+    let place = Place::new("slow");
+    let domain = domain(8);
+    let participant = join(&domain);
+    let best_effort = QosSet::writer().best_effort().keep_last(1);
+    let (lights, doors) =
+        (writer(&participant, "Lights", best_effort), writer(&participant, "Doors", special()));
+    let mut command = plainsong(&["record", "-a", "-o", place.name(), "-d", &domain, "--json"]);
+    let small = [("PLAINSONG_RECEIVE_BUFFER_BYTES", "4096"), ("PLAINSONG_SHARED_MEMORY", "off")];
+    let mut recording = Program::run(command.envs(small));
+    (0..2).for_each(|_| _ = recording.line_with("topic '"));
+    until("both match", || [&lights, &doors].iter().all(|it| it.matched_subscriptions().unwrap().len() == 1));
+    // Who has matched here may yet have to match there: the first that is recorded begins the count.
+    let mut numbers = 1..;
+    let mut write_light = || lights.write(&light(numbers.next().unwrap(), 1)).unwrap();
+    doors.write(&light(1, 0)).unwrap();
+    doors.wait_for_acknowledgments(plainsong::time::Duration::from_secs(30)).unwrap();
+    for _ in 0..20 {
+        write_light();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    recording.signal("STOP");
+    for _ in 0..500 {
+        write_light();
+        doors.write(&light(1, 1)).unwrap();
+    }
+    recording.signal("CONT");
+    doors.wait_for_acknowledgments(plainsong::time::Duration::from_secs(30)).unwrap();
+    // What is lost at the end shows by what comes after it.
+    for _ in 0..20 {
+        write_light();
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    recording.signal("INT");
+    let report: serde_json::Value = serde_json::from_str(&recording.line_with("\"samples\"")).unwrap();
+    assert_eq!(recording.process.wait().unwrap().code(), Some(1), "{report}");
+    let topics = report["topics"].as_array().unwrap();
+    let of = |name: &str| topics.iter().find(|it| it["topic"] == name).unwrap();
+    assert_eq!((&of("Doors")["samples"], &of("Doors")["lost"]), (&501.into(), &0.into()), "{report}");
+    let count = |key: &str| of("Lights")[key].as_u64().unwrap();
+    let (_, changes) = place.read();
+    let number = |change: &Change| match change {
+        Change::Sample { payload, .. } => plainsong::cdr::from_payload::<Light>(payload).ok(),
+        Change::Event { .. } => None,
+    };
+    // Those of the other topic have one number.
+    let kept: Vec<u32> = changes.iter().filter_map(number).map(|it| it.id).filter(|it| *it > 1).collect();
+    assert!(count("lost") > 0, "{report}");
+    assert_eq!(kept.last(), Some(&540), "{report}");
+    // From the first that was recorded to the last every one is in the file or counted.
+    let begun = u64::from(541 - kept[0]) + (count("samples") - kept.len() as u64);
+    assert_eq!(count("samples") + count("lost") + count("rejected"), begun, "{report}");
 }
 
 /// A recording of two topics, without the other programs.
@@ -382,6 +455,15 @@ fn topics_are_chosen_renamed_and_repeated() {
         seen >= 45
     });
     assert!(doors.take_changes().unwrap().is_empty());
+    // The file has 0.39 s.
+    for span in [&["--start", "5"][..], &["--start", "0.001", "--end", "0.002"]] {
+        let words = [&["play", place.name(), "-d", &domain, "--fast"], span].concat();
+        let output = plainsong(&words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.contains("has nothing to play in the time that is asked for"), "{said}");
+        assert!(said.contains("its changes are of 0 to 0.390 s"), "{said}");
+    }
 
     let output =
         plainsong(&["play", place.name(), "-d", &domain, "--wait", "0.3", "--rename", "Doors=Nobody"]);
@@ -426,6 +508,6 @@ fn a_topic_of_ros_is_shown_as_ros_shows_it_and_played_as_it_was() {
     let player = Program::start(&["play", place.name(), "-d", &domain, "-w", "--rename", "/chatter=/other"]);
     let samples = reader.wait_take(plainsong::time::Duration::from_secs(30)).unwrap();
     assert_eq!(samples[0].data, Some(Text { data: "hello".to_owned() }));
-    player.line_with("1 samples");
+    player.line_with("1 sample and 0 ends");
     assert_ne!(samples[0].info.publication_handle, InstanceHandle::NIL);
 }

@@ -31,6 +31,27 @@ fn a_subscriber_that_gets_nothing_is_told_why() {
 }
 
 #[test]
+fn who_prints_shapes_ends_when_nobody_reads_them() {
+    let domain = (100 + (std::process::id() + 50) % 100).to_string();
+    let _other = shapes(&["-P", "-d", &domain]);
+    let _another = shapes(&["-S", "-d", &domain]);
+    for role in [&["-P", "-w"][..], &["-S"]] {
+        let words = [&["shapes", "-d", &domain], role].concat();
+        let mut process = plainsong(&words).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        // As `head -1` does.
+        let mut output = std::io::BufReader::new(process.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut output, &mut String::new()).unwrap();
+        drop(output);
+        let end = Instant::now() + PATIENCE;
+        while process.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < end, "{role:?} goes on");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(process.wait().unwrap().success());
+    }
+}
+
+#[test]
 fn a_subscriber_that_cannot_decode_what_it_gets_is_told_why() {
     let domain = (100 + (std::process::id() + 25) % 100) as u16;
     let subscriber = shapes(&["-S", "-x", "2", "-v", "d", "-d", &domain.to_string()]);

@@ -10,7 +10,8 @@ use plainsong::group_observer::GroupObserver;
 use plainsong::prelude::*;
 use plainsong::state::StateLimits;
 
-use crate::output::say;
+use crate::output::{self, say};
+use crate::span;
 use crate::stop::Stop;
 
 /// Something of it is suspended, changing, suspected or not heard.
@@ -42,7 +43,7 @@ struct Status {
     /// The topic
     topic: String,
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     domain: u16,
     /// Partition
     #[arg(short, long, default_value = "")]
@@ -83,7 +84,7 @@ fn show(options: &Status) -> Result<ExitCode, Error> {
     let mut groups = look_around(options, &participant, &observer, &stop)?;
     loop {
         print(options, &participant, &groups)?;
-        if !options.watch || stop.is_told() {
+        if !options.watch || stop.is_told() || output::is_closed() {
             break;
         }
         let next = Instant::now() + Duration::from_secs(1);

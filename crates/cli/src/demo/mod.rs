@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use plainsong::prelude::*;
 use plainsong::{Error, Result};
 
+use crate::span;
 use crate::stop::Stop;
 use team::Team;
 
@@ -22,7 +23,7 @@ use team::Team;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Options {
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     domain: u16,
     /// Topic
     #[arg(short, long, default_value = "Square")]

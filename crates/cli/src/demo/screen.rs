@@ -16,7 +16,7 @@ use ratatui::{DefaultTerminal, Frame};
 
 use super::Options;
 use super::team::{Team, View};
-use crate::output::{self, say};
+use crate::output::{self, counted, say};
 use crate::shape_type::CANVAS;
 use crate::stop::Stop;
 
@@ -42,8 +42,7 @@ pub(super) fn print(participant: &DomainParticipant, team: &Team, stop: &Stop, e
         say!("interface {line}");
     }
     let mut known = Vec::new();
-    let mut is_read = true;
-    while is_read && !stop.is_told() && end.is_none_or(|end| Instant::now() < end) {
+    while !output::is_closed() && !stop.is_told() && end.is_none_or(|end| Instant::now() < end) {
         stop.sleep(Duration::from_secs(1));
         for peer in peers(participant) {
             if !known.contains(&peer) {
@@ -57,7 +56,7 @@ pub(super) fn print(participant: &DomainParticipant, team: &Team, stop: &Stop, e
                 .iter()
                 .map(|(color, seen)| format!("{color} at {:.0},{:.0}", seen.x, seen.y))
                 .collect();
-            is_read = output::print(format_args!("{}: {}\n", summary(&view), shapes.join(", ")));
+            say!("{}: {}", summary(&view), shapes.join(", "));
         }
     }
 }
@@ -157,8 +156,12 @@ fn draw_views(frame: &mut Frame<'_>, area: Rect, views: &[View]) {
 
 fn summary(view: &View) -> String {
     format!(
-        "subscriber {}: {:.0} samples/s, p50 {:.0} µs, p99 {:.0} µs, {} writers",
-        view.process, view.samples_per_second, view.latency_p50_us, view.latency_p99_us, view.writers
+        "subscriber {}: {:.0} samples/s, p50 {:.0} µs, p99 {:.0} µs, {}",
+        view.process,
+        view.samples_per_second,
+        view.latency_p50_us,
+        view.latency_p99_us,
+        counted(view.writers as u64, "writer")
     )
 }
 

@@ -9,6 +9,7 @@ use super::codes::{self, Code, Severity};
 use super::ports;
 use super::sockets::UdpSocketEntry;
 use super::{Patient, report::Report};
+use crate::output::counted;
 
 /// A burst of fragments: less is a fault even without loss.
 const LEAST_BYTES: usize = 128 << 10;
@@ -79,7 +80,8 @@ fn overflows(patient: &Patient<'_>, sockets: &[UdpSocketEntry], report: &mut Rep
         }
     }
     for (owner, count) in lost {
-        let what = format!("the kernel dropped {count} datagrams, since its receive buffers were full");
+        let lost = counted(count, "datagram");
+        let what = format!("the kernel dropped {lost}, since its receive buffers were full");
         report.find(codes::SOCKET_OVERFLOW, Severity::Warning, owner, what, None);
     }
 }

@@ -10,6 +10,7 @@ use plainsong::statistics::{DropStatistics, ParticipantStatistics};
 
 use super::codes::{self, Severity};
 use super::{Patient, report::Report};
+use crate::output::counted;
 use crate::stop::Stop;
 
 /// Counters are told once a second.
@@ -85,7 +86,7 @@ pub(super) fn read(
 
 pub(super) fn check(patient: &Patient<'_>, report: &mut Report) {
     let all = &patient.counters.0;
-    report.check("counters of others", format!("told by {} participants", all.len()));
+    report.check("counters of others", format!("told by {}", counted(all.len() as u64, "participant")));
     let mut written: BTreeMap<[u8; 16], u64> = BTreeMap::new();
     for (first, last) in all.values() {
         let before = |guid| first.writers.iter().find(|it| it.guid == guid).map_or(0, |it| it.written);
@@ -120,7 +121,7 @@ fn find_drops(entity: &str, drops: &[DropStatistics], report: &mut Report) {
         let Some((_, severity, cure)) = TELLING.iter().find(|(reason, _, _)| *reason == it.reason) else {
             continue;
         };
-        let what = format!("it dropped {} times: {}", it.count, it.reason);
+        let what = format!("it dropped {}: {}", counted(it.count, "time"), it.reason);
         report.find(codes::DROPPED, *severity, entity, what, Some((*cure).to_owned()));
     }
 }

@@ -4,6 +4,7 @@ use plainsong::drops::DropReason;
 
 use super::codes::{self, Severity};
 use super::{Patient, report::Report};
+use crate::output::counted;
 
 /// Reasons that say something about others or the host, and what to do. What is not here is in order:
 /// repetitions, own datagrams, those for others.
@@ -63,7 +64,7 @@ pub(super) fn check(patient: &Patient<'_>, report: &mut Report) {
     for (reason, what, cure) in TELLING {
         let count: u64 = counts.iter().filter(|it| it.reason == reason).map(|it| it.count).sum();
         if count > 0 {
-            let what = format!("{what}: {count} times {reason:?}");
+            let what = format!("{what}: {} {reason:?}", counted(count, "time"));
             report.find(
                 codes::DATAGRAMS_REFUSED,
                 Severity::Note,

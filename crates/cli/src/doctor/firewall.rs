@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::codes::{self, Severity};
 use super::ports;
 use super::{Patient, report::Report};
+use crate::output::counted;
 
 /// Octets of a set of rules that are read at most.
 const RULES_BYTES_MAX: usize = 16 << 20;
@@ -28,7 +29,12 @@ pub(super) fn check(patient: &Patient<'_>, report: &mut Report) {
             "rules are not readable: there is no nft or iptables-save, or it takes more rights".to_owned()
         }
         (true, 0) => format!("no rule drops UDP to ports {} to {}", range.start(), range.end()),
-        (true, count) => format!("{count} rules or chains may drop datagrams of the domain"),
+        (true, count) => {
+            format!(
+                "{} (or a chain's policy) may drop datagrams of the domain",
+                counted(count as u64, "rule")
+            )
+        }
     };
     report.check("packet filter", state);
     for rule in found {

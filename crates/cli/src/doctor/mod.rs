@@ -93,7 +93,10 @@ fn examine(options: &Options) -> Result<Report, Error> {
     let asks = !options.this_domain_only;
     let neighbours = std::thread::spawn(move || neighbours::look(domain, &interfaces, asks));
     let statistics = participant.observe_statistics()?;
-    look::settle(&participant, QUIET_FOR, wait, &stop)?;
+    if !look::settle(&participant, QUIET_FOR, wait, &stop)? {
+        // What was not heard so soon would be told as a fault.
+        return Err(Error::Io { what: "looking".to_owned(), source: std::io::ErrorKind::Interrupted.into() });
+    }
     let counters = counters::read(&participant, &statistics, &stop)?;
     let neighbours = neighbours.join().unwrap_or_default();
     let limits = StateLimits { matches: 0, ..StateLimits::default() };

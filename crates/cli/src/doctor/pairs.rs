@@ -59,8 +59,10 @@ pub(super) fn check(patient: &Patient<'_>, report: &mut Report) {
                 report.find(codes::WRITER_ALONE, Severity::Note, entity, what, None);
             }
             (false, writers, _) if is_starved(endpoint.guid) => {
-                let what =
-                    format!("it receives nothing: it matches none of the {writers} writers of its topic");
+                let what = match writers {
+                    1 => "it receives nothing: it does not match the one writer of its topic".to_owned(),
+                    _ => format!("it receives nothing: none of the {writers} writers of its topic matches"),
+                };
                 report.find(codes::READER_STARVED, Severity::Error, entity, what, None);
             }
             _ => {}

@@ -2,13 +2,18 @@
 
 use super::codes::{self, Severity};
 use super::{Patient, report::Report};
+use crate::output::counted;
 
 pub(super) fn check(patient: &Patient<'_>, report: &mut Report) {
     let view = &patient.view;
     let answering = view.participants.iter().filter(|it| it.answers).count();
     report.check(
         "participants",
-        format!("{} heard, {answering} answer; {} endpoints", view.participants.len(), view.endpoints.len()),
+        format!(
+            "{} heard, {answering} of them answering; {}",
+            counted(view.participants.len() as u64, "participant"),
+            counted(view.endpoints.len() as u64, "endpoint")
+        ),
     );
     if view.participants.is_empty() {
         let what = "no other participant was heard, by multicast or unicast".to_owned();

@@ -1,5 +1,6 @@
 //! The well-known ports of the domain: who has them, and whether anybody else may.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::ops::RangeInclusive;
@@ -11,7 +12,7 @@ use super::multicast::group_socket;
 use super::sockets::UdpSocketEntry;
 use super::{Patient, report::Report};
 
-/// Owners of ports that a line names.
+/// Owners of ports that a line names; an owner's ports are told together, each once.
 const NAMED_MAX: usize = 12;
 
 pub(super) fn check(patient: &Patient<'_>, sockets: &Option<Vec<UdpSocketEntry>>, report: &mut Report) {
@@ -21,17 +22,8 @@ pub(super) fn check(patient: &Patient<'_>, sockets: &Option<Vec<UdpSocketEntry>>
         None => report.check("ports", format!("{}; the system does not tell who has them", words(&range))),
         Some(sockets) => {
             let is_own = |it: &UdpSocketEntry| it.process.as_ref().is_some_and(|it| it.id == own);
-            let mut taken: Vec<_> =
-                sockets.iter().filter(|it| range.contains(&it.port) && !is_own(it)).collect();
-            taken.sort_by_key(|it| it.port);
-            let named: Vec<_> =
-                taken.iter().take(NAMED_MAX).map(|it| format!("{} {}", it.port, it.owner())).collect();
-            let more = match taken.len().saturating_sub(NAMED_MAX) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let taken =
-                if named.is_empty() { "nobody else has one".to_owned() } else { named.join(", ") + &more };
+            let taken = sockets.iter().filter(|it| range.contains(&it.port) && !is_own(it));
+            let taken = by_owner(taken.map(|it| (it.owner(), it.port)));
             report.check("ports", format!("{}: {taken}", words(&range)));
         }
     }
@@ -63,6 +55,26 @@ pub(super) fn check(patient: &Patient<'_>, sockets: &Option<Vec<UdpSocketEntry>>
     }
 }
 
+/// Who has which ports: a process has several sockets on one.
+fn by_owner(sockets: impl Iterator<Item = (String, u16)>) -> String {
+    let mut owners: BTreeMap<String, BTreeSet<u16>> = BTreeMap::new();
+    for (owner, port) in sockets {
+        owners.entry(owner).or_default().insert(port);
+    }
+    if owners.is_empty() {
+        return "nobody else has one".to_owned();
+    }
+    let named = owners.iter().take(NAMED_MAX).map(|(owner, ports)| {
+        let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+        format!("{owner} has {}", ports.join(", "))
+    });
+    let named = named.collect::<Vec<_>>().join("; ");
+    match owners.len().saturating_sub(NAMED_MAX) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
+}
+
 /// The ports of a domain.
 pub(super) fn of_domain(domain: u16) -> RangeInclusive<u16> {
     let last = *ports::participant_indices(domain).end();
@@ -83,6 +95,19 @@ fn ephemeral_ports() -> Option<RangeInclusive<u16>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_port_of_an_owner_is_told_once() {
+        let sockets = [
+            ("b (process 2)", 7_400),
+            ("a (process 1)", 7_411),
+            ("a (process 1)", 7_400),
+            ("a (process 1)", 7_400),
+        ];
+        let told = by_owner(sockets.into_iter().map(|(owner, port)| (owner.to_owned(), port)));
+        assert_eq!(told, "a (process 1) has 7400, 7411; b (process 2) has 7400");
+        assert_eq!(by_owner(std::iter::empty()), "nobody else has one");
+    }
 
     #[test]
     fn domains_have_ports_of_their_own() {

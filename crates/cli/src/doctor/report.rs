@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::codes::{Code, Severity};
-use crate::output::{Look, clean, is_for_people, paint, say};
+use crate::output::{Look, clean, counted, is_for_people, paint, say};
 
 /// Entities that a finding names; of more it says how many.
 const NAMED_MAX: usize = 4;
@@ -123,9 +123,8 @@ impl Report {
         for finding in &self.findings {
             *counts.entry(finding.severity).or_default() += 1;
         }
-        let plural = |count: usize| if count == 1 { "" } else { "s" };
         let words: Vec<_> =
-            counts.iter().map(|(severity, count)| format!("{count} {severity}{}", plural(*count))).collect();
+            counts.iter().map(|(severity, count)| counted(*count as u64, &severity.to_string())).collect();
         let left_out = match self.left_out {
             0 => String::new(),
             count => format!(", {count} more left out"),

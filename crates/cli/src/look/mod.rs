@@ -10,6 +10,7 @@ use plainsong::Error;
 use plainsong::prelude::*;
 use plainsong::survey;
 
+use crate::span;
 use crate::stop::Stop;
 
 /// No participant or endpoint has come for so long: a newcomer is answered at once, and announces itself four
@@ -23,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(25);
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DomainOptions {
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     pub(crate) domain: u16,
     /// Print JSON
     #[arg(long)]
@@ -62,13 +63,13 @@ pub(crate) fn join(domain: u16, tool: &str, config: Config) -> Result<DomainPart
 }
 
 /// Waits until discovery has nothing new for `quiet`, and until everyone has answered or has had the time to;
-/// no longer than `wait`, nor past the end of the program.
+/// no longer than `wait`, nor past the end of the program. Whether it was not interrupted by that.
 pub(crate) fn settle(
     participant: &DomainParticipant,
     quiet: Duration,
     wait: Duration,
     stop: &Stop,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let begin = Instant::now();
     let (mut known, mut since) = (participant.discovery_progress()?, begin);
     loop {
@@ -80,7 +81,7 @@ pub(crate) fn settle(
         let is_awaited = known.unproven > 0 && begin.elapsed() < ANSWERS_WITHIN || known.awaits_types;
         let is_done = since.elapsed() >= quiet && !is_awaited;
         if is_done || begin.elapsed() >= wait || stop.is_told() {
-            return Ok(());
+            return Ok(is_done || !stop.is_told());
         }
         stop.sleep(LOOK_AGAIN);
     }

@@ -5,6 +5,7 @@ use plainsong::prelude::*;
 use super::What;
 use super::show;
 use crate::look::view::View;
+use crate::output::counted;
 use crate::screen::Page;
 
 /// What the screen shows now.
@@ -22,6 +23,7 @@ pub(super) fn page(
         lines.extend(rows.map(|(place, row)| (row, place == 0 && part != What::Mismatches)));
         lines.push((String::new(), false));
     }
-    let title = format!(" domain {}: {} participants ", view.domain, view.participants.len());
+    let title =
+        format!(" domain {}: {} ", view.domain, counted(view.participants.len() as u64, "participant"));
     Ok(Page { title, lines })
 }

@@ -218,9 +218,9 @@ pub(super) struct Item {
 /// What is there, by kind and name.
 pub(super) type Items = BTreeMap<(What, String), Item>;
 
-/// The parts that are asked for, or all but topics and types, which follow from endpoints.
+/// The parts that are asked for, or all but types, which follow from endpoints.
 pub(super) fn items(view: &View, what: Option<What>) -> Items {
-    let usual = vec![What::Participants, What::Endpoints, What::Mismatches];
+    let usual = vec![What::Participants, What::Topics, What::Endpoints, What::Mismatches];
     let mut items = Items::new();
     for part in what.map_or(usual, |what| vec![what]) {
         let keys: Vec<String> = match part {

@@ -14,13 +14,15 @@ use plainsong_recording::{InputError, channel_topic, dds_topic};
 use serde_json::json;
 
 use crate::look;
-use crate::output::say;
+use crate::output::{counted, say};
 use crate::span;
 use crate::stop::Stop;
 use performance::Played;
 
 /// The file is damaged, or not all of it could be written.
 const INCOMPLETE: u8 = 1;
+/// The arguments contradict each other.
+const WRONG_ARGUMENTS: u8 = 2;
 /// Nothing could be played, or not to the end.
 const FAILED: u8 = 3;
 
@@ -54,7 +56,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "rate")]
     fast: bool,
     /// Play it so many times
-    #[arg(short = 'n', long = "loop", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long = "loop", value_name = "N", default_value_t = 1, value_parser = span::count)]
     repetitions: u64,
     /// Begin so many seconds after the begin of the recording
     #[arg(long, value_name = "S", default_value = "0", value_parser = look::seconds)]
@@ -72,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long)]
     recorded_timestamps: bool,
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     domain: u16,
     /// Print what was played as JSON
     #[arg(long)]
@@ -108,6 +110,8 @@ enum Failure {
     NoReaders(Vec<String>),
     /// There is nothing to play.
     Nothing,
+    /// Nothing of that lies between `--start` and `--end`: the file ends so many seconds after its begin.
+    NothingThen(f64),
 }
 
 impl From<plainsong::Error> for Failure {
@@ -124,6 +128,10 @@ impl From<InputError> for Failure {
 
 /// Plays; see [`Options`] for the exit status.
 pub(crate) fn run(options: &Options) -> ExitCode {
+    if options.end.is_some_and(|end| end < options.start) {
+        eprintln!("--end is before --start");
+        return ExitCode::from(WRONG_ARGUMENTS);
+    }
     let file = options.file.display();
     match play(options) {
         Ok(played) if played.is_complete() => ExitCode::SUCCESS,
@@ -136,6 +144,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
                     eprintln!("nobody reads {}: run without --wait to play all the same", topics.join(", "));
                 }
                 Failure::Nothing => eprintln!("{file} has no samples of the topics that are asked for"),
+                Failure::NothingThen(seconds) => eprintln!(
+                    "{file} has nothing to play in the time that is asked for: its changes are of 0 to {seconds:.3} s after its begin"
+                ),
             }
             ExitCode::from(FAILED)
         }
@@ -152,17 +163,25 @@ fn play(options: &Options) -> Result<Played, Failure> {
     if found.flaw_count > 0 {
         let seconds = (found.last.saturating_sub(found.first)) as f64 / 1e9;
         eprintln!(
-            "{} is damaged in {} places; what can be read of it ends {seconds:.3} s after its begin, with {} changes",
+            "{} is damaged in {}; what can be read of it ends {seconds:.3} s after its begin, with {}",
             options.file.display(),
-            found.flaw_count,
-            found.changes
+            counted(found.flaw_count, "place"),
+            counted(found.changes, "change")
         );
     }
     if found.writers.is_empty() || found.changes == 0 {
         return Err(Failure::Nothing);
     }
+    let nothing_then = || Failure::NothingThen(found.last.saturating_sub(found.first) as f64 / 1e9);
+    let (start, end) = found.span(options);
+    if start > found.last || end < found.first {
+        return Err(nothing_then());
+    }
     let mut played = Played { flaws: found.flaw_count, ..Played::default() };
     performance::perform(options, &found, &stop, &mut played)?;
+    if played.samples + played.endings + played.refused == 0 && !stop.is_told() {
+        return Err(nothing_then());
+    }
     if options.json {
         let latest = played.latest.as_secs_f64();
         say!(
@@ -171,9 +190,13 @@ fn play(options: &Options) -> Result<Played, Failure> {
         );
     } else {
         eprintln!(
-            "{} samples and {} ends of instances were written; the latest came {:.1} ms after its time",
-            played.samples,
-            played.endings,
+            "{} and {} were written; the latest came {:.1} ms after its time",
+            counted(played.samples, "sample"),
+            if played.endings == 1 {
+                "1 end of an instance".to_owned()
+            } else {
+                format!("{} ends of instances", played.endings)
+            },
             played.latest.as_secs_f64() * 1e3
         );
     }

@@ -11,6 +11,7 @@ use super::feed::feed;
 use super::survey::Found;
 use super::writers::Writers;
 use super::{Failure, Options};
+use crate::output::counted;
 use crate::progress::Progress;
 use crate::stop::Stop;
 
@@ -133,7 +134,7 @@ fn once(
         let seconds = |time: u64| time.saturating_sub(found.first) as f64 / 1e9;
         progress.tell(|| {
             let (now, end) = (seconds(change.log_time()), seconds(found.last));
-            format!("{now:.1} of {end:.1} s  {} samples", played.samples)
+            format!("{now:.1} of {end:.1} s  {}", counted(played.samples, "sample"))
         });
         let publish_time = match &change {
             Change::Sample { publish_time, .. } | Change::Event { publish_time, .. } => *publish_time,

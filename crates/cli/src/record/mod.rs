@@ -13,7 +13,7 @@ use plainsong_recording::{Globs, OutputError};
 use serde_json::json;
 
 use crate::look;
-use crate::output::say;
+use crate::output::{counted, say};
 use crate::span;
 use crate::stop::Stop;
 use session::{Session, Totals};
@@ -51,7 +51,7 @@ pub(crate) struct Options {
     #[arg(long)]
     force: bool,
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     domain: u16,
     /// End after so many seconds
     #[arg(long, value_name = "S", value_parser = look::seconds)]
@@ -76,7 +76,18 @@ impl Options {
 #[derive(Debug)]
 enum Failure {
     Dds(plainsong::Error),
-    File(OutputError),
+    /// After so many samples were kept.
+    File(OutputError, u64),
+}
+
+impl Failure {
+    /// So many samples were kept before.
+    fn after(self, kept: u64) -> Self {
+        match self {
+            Self::File(error, _) => Self::File(error, kept),
+            other => other,
+        }
+    }
 }
 
 impl From<plainsong::Error> for Failure {
@@ -87,7 +98,7 @@ impl From<plainsong::Error> for Failure {
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        Self::File(error)
+        Self::File(error, 0)
     }
 }
 
@@ -100,11 +111,12 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             eprintln!("cannot record in domain {}: {error}", options.domain);
             ExitCode::from(FAILED)
         }
-        Err(Failure::File(error)) => {
-            eprintln!(
-                "cannot write {}: {error}; it ends after what was written before",
-                options.output.display()
-            );
+        Err(Failure::File(error, kept)) => {
+            let ends = match kept {
+                0 => String::new(),
+                _ => format!("; it ends after {}, which it has", counted(kept, "sample")),
+            };
+            eprintln!("cannot write {}: {error}{ends}", options.output.display());
             ExitCode::from(FAILED)
         }
     }
@@ -120,7 +132,7 @@ fn record(options: &Options) -> Result<Totals, Failure> {
     let ended = session.record();
     let (totals, finished) = session.finish();
     report(options, &totals);
-    ended.and(finished).map(|()| totals)
+    ended.and(finished).map_err(|failure| failure.after(totals.kept)).map(|()| totals)
 }
 
 fn report(options: &Options, totals: &Totals) {
@@ -138,14 +150,16 @@ fn report(options: &Options, totals: &Totals) {
     }
     for (name, topic) in totals.topics.iter().filter(|(_, topic)| topic.lost + topic.rejected > 0) {
         eprintln!(
-            "topic '{name}': {} samples were lost on the way, {} found no room: the recording is not complete",
-            topic.lost, topic.rejected
+            "topic '{name}': lost on the way: {}; without room here: {}; the recording is not complete",
+            counted(topic.lost, "sample"),
+            counted(topic.rejected, "sample")
         );
     }
     let topics = totals.topics.len();
     eprintln!(
-        "{} samples of {topics} topics in {:.1} s, {} octets in {}",
-        totals.kept,
+        "{} of {} in {:.1} s, {} octets in {}",
+        counted(totals.kept, "sample"),
+        counted(topics as u64, "topic"),
         totals.seconds,
         totals.file_bytes,
         options.output.display()

@@ -16,6 +16,7 @@ use super::sources::Sources;
 use super::sync::Syncer;
 use super::{Failure, Options};
 use crate::look;
+use crate::output::counted;
 use crate::progress::Progress;
 use crate::stop::Stop;
 
@@ -227,10 +228,10 @@ impl Session {
             let sum = |of: fn(&TopicTotals) -> u64| totals.topics.values().map(of).sum::<u64>();
             let (written, waiting) = output.bytes();
             format!(
-                "{:.1} s  {} topics  {} samples  {:.1} MB  lost {}",
+                "{:.1} s  {}  {}  {:.1} MB  lost {}",
                 begin.elapsed().as_secs_f64(),
-                totals.topics.len(),
-                sum(|topic| topic.samples),
+                counted(totals.topics.len() as u64, "topic"),
+                counted(sum(|topic| topic.samples), "sample"),
                 (written + waiting as u64) as f64 / 1e6,
                 sum(|topic| topic.lost + topic.rejected),
             )

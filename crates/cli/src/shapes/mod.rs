@@ -19,7 +19,7 @@ use options::{FinalState, Verbosity};
 use qos::Qos;
 use report::Report;
 
-use crate::output::say;
+use crate::output::{self, say};
 use crate::shape_type::{Motion, ShapeType};
 use crate::stop::Stop;
 
@@ -118,6 +118,11 @@ impl<'a> Application<'a> {
         }
     }
 
+    /// Whether it is to end, or nobody reads what it prints any more.
+    fn is_over(&self) -> bool {
+        self.stop.is_told() || output::is_closed()
+    }
+
     /// Whether PRESENTATION asks for anything: then sets and accesses are marked.
     const fn is_presented(&self) -> bool {
         self.presentation.coherent_access || self.presentation.ordered_access
@@ -139,7 +144,7 @@ impl<'a> Application<'a> {
         };
         let mut motion = Motion::scatter(u64::from(std::process::id()), &mut shape);
         let mut iterations = 0;
-        while !self.stop.is_told() {
+        while !self.is_over() {
             motion.step(&mut shape);
             if options.shape_size == 0 {
                 let modulo = if options.size_modulo > 0 { options.size_modulo } else { i32::MAX };
@@ -215,7 +220,7 @@ impl<'a> Application<'a> {
     fn subscribe(&self, subscriber: &Subscriber, readers: &[DataReader<ShapeType>]) -> Result<()> {
         let options = self.options;
         let mut iterations = 0;
-        while !self.stop.is_told() {
+        while !self.is_over() {
             if self.presentation.coherent_access {
                 say!("Reading coherent sets, iteration {iterations}");
             }

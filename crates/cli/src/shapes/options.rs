@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
+use crate::span;
+
 /// Options of `plainsong shapes`: those of the OMG suite's `shape_main`.
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("role").required(true).args(["publish", "subscribe"]))]
@@ -19,7 +21,7 @@ pub(crate) struct Options {
     #[arg(short = 'S')]
     pub(crate) subscribe: bool,
     /// Domain id
-    #[arg(short, default_value_t = 0)]
+    #[arg(short, default_value_t = 0, value_parser = span::domain)]
     pub(crate) domain: u16,
     /// Best-effort reliability
     #[arg(short, conflicts_with = "reliable")]

@@ -14,6 +14,7 @@ use plainsong::statistics::ParticipantStatistics;
 use crate::look::{self, DomainOptions, view};
 use crate::output;
 use crate::screen::draw;
+use crate::span;
 use crate::stop::Stop;
 use rates::Tracker;
 
@@ -40,7 +41,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "S", default_value = "1", value_parser = look::seconds)]
     interval: Duration,
     /// Looks, instead of until interrupted: tables one after the other
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = span::count)]
     count: Option<u64>,
 }
 
@@ -113,7 +114,7 @@ fn follow(options: &Options) -> Result<(), Error> {
 /// Waits until everybody has told what it counts twice, so that there are rates; no longer than `wait` after
 /// discovery.
 fn first(top: &mut Top, wait: Duration, stop: &Stop) -> Result<(), Error> {
-    look::settle(&top.participant, look::QUIET_FOR, wait, stop)?;
+    let _ = look::settle(&top.participant, look::QUIET_FOR, wait, stop)?;
     let end = Instant::now() + wait.min(TOLD_EVERY * 3);
     loop {
         let picture = top.look()?;

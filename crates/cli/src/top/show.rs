@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::rates::{ParticipantRates, TopicRates};
 use crate::look::view::Participant;
-use crate::output::{Look, Table, is_for_people, paint};
+use crate::output::{Look, Table, counted, is_for_people, paint};
 use crate::screen::Page;
 
 /// Reasons for drops of a participant that are shown; the JSON has all.
@@ -27,7 +27,7 @@ pub(super) fn page(domain: u16, picture: &Picture) -> Page {
         lines.push((String::new(), false));
     }
     lines.extend(silent(picture).map(|line| (line, false)));
-    Page { title: format!(" domain {domain}: {} topics ", picture.topics.len()), lines }
+    Page { title: format!(" domain {domain}: {} ", counted(picture.topics.len() as u64, "topic")), lines }
 }
 
 /// Tables for people; for programs lines, which begin with what they are of.

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::look::seconds;
 use crate::output;
+use crate::span;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     window: u32,
     /// End after so many lines
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = span::count)]
     count: Option<u64>,
     /// Seconds to wait for the topic and the first sample; default: until interrupted
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -102,7 +103,7 @@ fn show(options: &Options, quantity: Quantity) -> Result<ExitCode, Error> {
             session.stop.sleep(LOOK_AGAIN);
         }
     }
-    eprintln!("{} samples", meter.total);
+    eprintln!("{}", output::counted(meter.total, "sample"));
     Ok(if meter.total > 0 { ExitCode::SUCCESS } else { ExitCode::from(NOTHING) })
 }
 
@@ -161,15 +162,16 @@ impl Meter {
                 let Summary { mean, min, max, deviation, count, .. } = self.intervals.summary().each(1e3);
                 format!(
                     "{rate:.3} Hz; ms between samples: mean {mean:.3}, min {min:.3}, max {max:.3}, \
-                     deviation {deviation:.3}; {} samples",
-                    count + 1
+                     deviation {deviation:.3}; {}",
+                    output::counted(count as u64 + 1, "sample")
                 )
             }
             Quantity::Bandwidth => {
                 let Summary { mean, min, max, count, .. } = self.sizes.summary();
                 format!(
-                    "{:.3} MB/s; octets a sample: mean {mean:.1}, min {min}, max {max}; {count} samples",
-                    rate * mean / 1e6
+                    "{:.3} MB/s; octets a sample: mean {mean:.1}, min {min}, max {max}; {}",
+                    rate * mean / 1e6,
+                    output::counted(count as u64, "sample")
                 )
             }
             Quantity::Delay => {
@@ -177,7 +179,8 @@ impl Meter {
                 let clocks = if min < 0.0 { "; the clocks differ" } else { "" };
                 format!(
                     "ms from writing to receiving: mean {mean:.3}, min {min:.3}, max {max:.3}, p50 {p50:.3}, \
-                     p99 {p99:.3}; {count} samples{clocks}"
+                     p99 {p99:.3}; {}{clocks}",
+                    output::counted(count as u64, "sample")
                 )
             }
         }

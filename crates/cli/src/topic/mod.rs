@@ -17,6 +17,8 @@ use plainsong::Error;
 use plainsong::prelude::*;
 
 use crate::look;
+use crate::output;
+use crate::span;
 use crate::stop::Stop;
 
 /// There is no such topic, its type is not known, or nothing came.
@@ -38,7 +40,7 @@ pub(crate) struct TopicOptions {
     /// The topic; a ROS 2 topic such as `rt/chatter` is found as `/chatter` too
     topic: String,
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     domain: u16,
     /// Print JSON, one object a line
     #[arg(long)]
@@ -241,8 +243,7 @@ fn counted(endpoints: &[DiscoveredEndpoint]) -> String {
     let writers = endpoints.iter().filter(|it| it.is_writer()).count();
     let count = |count: usize, what: &str| match count {
         0 => format!("no {what}"),
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
+        _ => output::counted(count as u64, what),
     };
     format!("{} and {}", count(writers, "writer"), count(endpoints.len() - writers, "reader"))
 }

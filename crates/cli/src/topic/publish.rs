@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{FAILED, LOOK_AGAIN, NOTHING, Session, TopicOptions, run as run_command};
 use crate::look::seconds;
 use crate::output::{counted, say};
+use crate::span;
 
 /// Samples a second where a number of them is to be written and no rate is told.
 const RATE_DEFAULT: f64 = 1.0;
@@ -46,7 +47,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "HZ", value_parser = rate)]
     rate: Option<f64>,
     /// Write the sample so many times; default: once, or with --rate until interrupted
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = span::count)]
     count: Option<u64>,
     /// Seconds to wait for the topic, its type and a reader; without a reader, the samples are written then
     #[arg(long, value_name = "S", default_value = "5", value_parser = seconds)]
@@ -203,12 +204,26 @@ fn write_lines(
                 *written += 1;
             }
             Err(why) => {
-                eprintln!("line {number} of standard input is no sample of type '{}': {why}", ty.name());
+                eprintln!(
+                    "line {number} of standard input is no sample of type '{}': {}",
+                    ty.name(),
+                    in_line(&why)
+                );
                 return Ok(false);
             }
         }
     }
     Ok(true)
+}
+
+/// What is wrong with the JSON of one line, whose number is told beside it.
+fn in_line(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match text.strip_suffix(&place) {
+        Some(what) => format!("{what} at column {}", error.column()),
+        None => text,
+    }
 }
 
 /// When the next sample is due.

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::look::seconds;
 use crate::output;
+use crate::span;
 
 /// Samples of an instance that wait to be printed.
 const DEPTH: i32 = 1_000;
@@ -38,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// End after so many samples
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = span::count)]
     count: Option<u64>,
     /// Seconds to wait for the topic, its type and the first sample; default: until interrupted
     #[arg(long, value_name = "S", value_parser = seconds)]
@@ -84,7 +85,7 @@ fn show(options: &Options) -> Result<ExitCode, Error> {
             session.stop.sleep(LOOK_AGAIN);
         }
     }
-    eprintln!("{count} samples");
+    eprintln!("{}", output::counted(count, "sample"));
     if count == 0 {
         reading.say_why_nothing(&mut session)?;
     }
@@ -156,11 +157,16 @@ impl Reading {
         } else if matched == 0 {
             format!("topic '{name}' has {}, and none of its writers matches", counted(&endpoints))
         } else if self.is_filtered {
-            format!("{matched} writers match: nothing that passes the filter was written since")
+            format!("{} nothing that passes the filter was written since", matching(matched))
         } else {
-            format!("{matched} writers match: nothing was written since")
+            format!("{} nothing was written since", matching(matched))
         };
         session.say(text);
         session.say_mismatches()
     }
+}
+
+/// So many writers match, in words.
+fn matching(writers: usize) -> String {
+    if writers == 1 { "1 writer matches:".to_owned() } else { format!("{writers} writers match:") }
 }

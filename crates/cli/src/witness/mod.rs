@@ -10,6 +10,7 @@ use plainsong::prelude::*;
 use plainsong::witness::{Witness, WitnessEvent};
 
 use crate::output::say;
+use crate::span;
 use crate::stop::Stop;
 
 /// How often it looks for new groups.
@@ -28,7 +29,7 @@ pub(crate) struct Options {
     #[arg(long)]
     state: Option<PathBuf>,
     /// Domain id
-    #[arg(short, long, default_value_t = 0)]
+    #[arg(short, long, default_value_t = 0, value_parser = span::domain)]
     domain: u16,
     /// Vote in so many groups at most; each takes a file of a few MiB
     #[arg(long, default_value_t = 256)]

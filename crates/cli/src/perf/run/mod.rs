@@ -29,7 +29,7 @@ use super::calibrate;
 use super::campaign::{Campaign, Planned, resolve};
 use super::report;
 use super::results::{Calibration, Repetition, Run, SCHEMA, Status};
-use crate::output::say;
+use crate::output::{counted, say};
 
 /// What starting and ending the processes of a repetition takes, beside its own time.
 const OVERHEAD: Duration = Duration::from_millis(900);
@@ -244,7 +244,8 @@ fn print_plan(campaign: &Campaign, planned: &[Planned]) {
         );
     }
     let repetitions: u32 = planned.iter().map(|it| it.repetitions).sum();
-    say!("{} cells, {repetitions} repetitions, about {}", planned.len(), words(total));
+    let cells = counted(planned.len() as u64, "cell");
+    say!("{cells}, {}, about {}", counted(repetitions as u64, "repetition"), words(total));
 }
 
 /// Whether a name matches a pattern with `*` and `?`.

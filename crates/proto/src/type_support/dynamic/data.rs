@@ -424,7 +424,7 @@ impl<'v> Part<'v> {
 
     fn set(self, path: &str, scalar: &Scalar<'_>) -> Result<(), DataError> {
         let Self { ty, optional, place } = self;
-        let wrong = || DataError::new(path, ty.expected(), scalar);
+        let wrong = || DataError::new(path, ty.expected_instead_of(scalar), scalar);
         match (place, scalar) {
             (PlaceOfPart::Value(value), Scalar::Absent) if optional => *value = Value::Absent,
             (PlaceOfPart::Value(value), _) => *value = ty.value_of(scalar).ok_or_else(wrong)?,

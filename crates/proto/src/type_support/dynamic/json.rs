@@ -240,7 +240,9 @@ impl Seed<'_> {
         if self.optional && matches!(scalar, Scalar::Absent) {
             return Ok(Value::Absent);
         }
-        self.ty.value_of(scalar).ok_or_else(|| self.reading.wrong(self.ty.expected(), scalar))
+        self.ty
+            .value_of(scalar)
+            .ok_or_else(|| self.reading.wrong(self.ty.expected_instead_of(scalar), scalar))
     }
 
     fn nested<E: serde::de::Error>(&mut self) -> Result<(), E> {
@@ -467,7 +469,7 @@ fn pairs_of<'de, A: MapAccess<'de>>(
         path::push_key(&mut reading.path, &key);
         let found = Scalar::from(key.as_str());
         let Some(key) = of_keys.value_of(&found) else {
-            return Err(reading.wrong(format!("a key, {}", of_keys.expected()), found));
+            return Err(reading.wrong(format!("a key, {}", of_keys.expected_instead_of(&found)), found));
         };
         values.push(key);
         values.push(map.next_value_seed(Seed { ty: element, optional: false, reading })?);

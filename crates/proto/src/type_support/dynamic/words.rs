@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::types::Primitive;
 
 use super::model::{Kind, Member, Type};
+use super::scalar::Scalar;
 
 /// Names that a sentence lists at most.
 const NAMES_MAX: usize = 20;
@@ -30,7 +31,7 @@ impl Type {
             Kind::Text { wide: false, bound } => bounded("a string", bound, "octets"),
             Kind::Text { wide: true, bound } => bounded("a wide string", bound, "units of UTF-16"),
             Kind::Sequence { bound, element } if element.is_octet() => {
-                bounded("octets in base64, or a sequence of numbers,", bound, "octets")
+                bounded("octets in base64 or a sequence of numbers", bound, "octets")
             }
             Kind::Sequence { bound, .. } => bounded("a sequence", bound, "elements"),
             Kind::Array { dimensions, .. } => {
@@ -41,6 +42,16 @@ impl Type {
             Kind::Structure(structure) => format!("a structure {}", structure.name),
             Kind::Union(union) => format!("a union {}", union.name),
             Kind::TooDeep => "nothing, so deep in a sample".to_owned(),
+        }
+    }
+
+    /// What is expected instead of a value that is none of this type.
+    pub(super) fn expected_instead_of(&self, scalar: &Scalar<'_>) -> String {
+        match (&self.kind, scalar) {
+            (Kind::Text { wide: false, .. }, Scalar::Text(text)) if text.contains('\0') => {
+                "a string without NUL, which ends a string in CDR".to_owned()
+            }
+            _ => self.expected(),
         }
     }
 
