@@ -38,6 +38,8 @@ pub(crate) struct Bounds {
     octet: bool,
     key: Option<Box<Self>>,
     element: Option<Box<Self>>,
+    /// The names that typedefs give the type, the outermost first.
+    aliases: Vec<LitStr>,
 }
 
 impl Bounds {
@@ -50,6 +52,7 @@ impl Bounds {
                 self.bound = Some(LitInt::new(bound.base10_digits(), bound.span()));
             }
             "octet" => self.octet = true,
+            "alias" => self.aliases.push(meta.value()?.parse()?),
             "try_construct" => {
                 let kind: LitStr = meta.value()?.parse()?;
                 self.try_construct = match kind.value().as_str() {
@@ -76,7 +79,7 @@ impl Bounds {
                 return Ok(());
             }
             Err(meta.error(
-                "unknown attribute of an element; known are bound, try_construct, octet, element and key_element",
+                "unknown attribute of an element; known are bound, try_construct, octet, alias, element and key_element",
             ))
         })
     }
@@ -103,7 +106,7 @@ impl Bounds {
             }
         };
         let (key, element) = (inner(&self.key), inner(&self.element));
-        let (try_construct, octet) = (self.try_construct.tokens(), self.octet);
+        let (try_construct, octet, aliases) = (self.try_construct.tokens(), self.octet, &self.aliases);
         let bound = match &self.bound {
             None => quote!(::core::option::Option::None),
             Some(bound) => quote!(::core::option::Option::Some(#bound)),
@@ -115,6 +118,7 @@ impl Bounds {
                 octet: #octet,
                 key: #key,
                 element: #element,
+                aliases: &[#(#aliases),*],
             }
         }
     }
@@ -146,8 +150,14 @@ impl Bounds {
         quote!(dds_cdr::collection_extent::<#ty>((#key).then(#element), #bound))
     }
 
-    const NONE: Self =
-        Self { bound: None, try_construct: TryConstruct::Discard, octet: false, key: None, element: None };
+    const NONE: Self = Self {
+        bound: None,
+        try_construct: TryConstruct::Discard,
+        octet: false,
+        key: None,
+        element: None,
+        aliases: Vec::new(),
+    };
 
     /// Statements that refuse to encode `value`, a reference, where it is too long.
     pub(crate) fn check_to_encode(&self, value: &TokenStream, name: &str) -> TokenStream {

@@ -122,6 +122,62 @@ struct Holder {
     data: Vec<u8>,
 }
 
+/// What typedefs name.
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto", name = "names::Point", final)]
+struct NamedPoint {
+    x: f64,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto", name = "names::Named", final)]
+struct Named {
+    #[dds(key, alias = "names::Metres")]
+    a: i32,
+    #[dds(alias = "names::Depth", alias = "names::Metres")]
+    b: i32,
+    #[dds(alias = "names::Name", bound = 8)]
+    c: String,
+    #[dds(alias = "names::Path", bound = 4, element(alias = "names::Metres"))]
+    d: Vec<i32>,
+    #[dds(alias = "names::Row")]
+    e: [i16; 3],
+    #[dds(element(alias = "names::Row"))]
+    f: [[i16; 3]; 2],
+    #[dds(element(alias = "names::Row"))]
+    g: Vec<[i16; 3]>,
+    #[dds(alias = "names::Place")]
+    h: NamedPoint,
+    #[dds(element(alias = "names::Place"))]
+    i: Vec<NamedPoint>,
+    #[dds(alias = "names::Depth", alias = "names::Metres")]
+    j: Option<i32>,
+    #[dds(element(element(alias = "names::Metres")))]
+    k: [[i32; 3]; 2],
+    #[dds(bound = 2, element(alias = "names::Name", bound = 8))]
+    l: Vec<String>,
+}
+
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto", name = "names::Which", union, discriminator = i32, final)]
+enum Which {
+    #[dds(case = 1, name = "a", alias = "names::Metres")]
+    A(i32),
+    #[dds(default, name = "b", alias = "names::Path", bound = 4, element(alias = "names::Metres"))]
+    B(Vec<i32>),
+}
+
+/// A typedef of what contains it.
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto", name = "names::Item")]
+struct Item {
+    x: i32,
+    #[dds(alias = "names::Items")]
+    more: Vec<Self>,
+    #[dds(alias = "names::Items")]
+    again: Vec<Self>,
+}
+
 const BASE: &str = concat!(
     "6000000001100040280000002400000014000000f1abc0121c3e0f1ff679e52aab369500370000000000000004000000",
     "0000000002100040280000002400000014000000f2cff40267f4c135f2a0bc539661e600550000000000000004000000",
@@ -167,6 +223,25 @@ const MARKED: &str = concat!(
     "2707b6e2db42013fb04e4300c9000000030000004c0000000300000014000000f2138222721e2a6da88879fb14108700",
     "5800000014000000f231c8fd85c8d521b51e6c9d25e7ba009c00000014000000f2d5df84ca194736a8fd3d3eacc0ed00",
     "83000000",
+);
+const NAMED: &str = concat!(
+    "b001000001100040d0000000cc00000014000000f1c644bc2ebbd464e64d7e33f6888f00b601000007000000ac000000",
+    "0700000014000000f18ea97f4529a6c07cb8096e567bd3001300000014000000f19079910e290cbfad717ee3f3a9e700",
+    "2100000014000000f1bb0e9e739ac901fa7e34012aba6d001400000014000000f14c0449f5572a36e54687a38fd72400",
+    "2600000014000000f1468acc04e9c3791914b099bdb022001e00000014000000f18728e64c06fd0aac2c726b2c626e00",
+    "2100000014000000f162c7d98c9989a9ddda89d2e731db002700000002100040d0000000cc00000014000000f2e00817",
+    "cc824e5944cb33f8255f3a00fc01000007000000ac0000000700000014000000f243f1ab2fc06a0819c7711a52540600",
+    "2d00000014000000f21d5ce44a440d0d64a49730a2aecd003b00000014000000f2d855e275bb513cdd6c59919cd8f700",
+    "2a00000014000000f22d9ee2b0bc786a8db75487d118de003c00000014000000f26cac72942a02f633d5b14930b06700",
+    "3400000014000000f292289e51147139b5e4efe1895112003b00000014000000f27ff52f0ed7061c56962694f566f900",
+    "40000000",
+);
+const WHICH: &str = concat!(
+    "c000000001100040580000005400000014000000f1ca01b26cd4818fd9ddd2708abfbc00680000000200000034000000",
+    "0200000014000000f18ea97f4529a6c07cb8096e567bd3001300000014000000f14c0449f5572a36e54687a38fd72400",
+    "2600000002100040580000005400000014000000f2a85d69b159b82faff9d4f7a9a24e008c0000000200000034000000",
+    "0200000014000000f243f1ab2fc06a0819c7711a525406002d00000014000000f22d9ee2b0bc786a8db75487d118de00",
+    "3c000000",
 );
 // By the Python package.
 const NODE: &str = concat!(
@@ -227,4 +302,22 @@ fn structures_unions_and_masks_are_told_as_cyclone_tells_them() {
 fn types_that_contain_themselves_are_told_as_cyclone_tells_them() {
     assert_told::<Node>(NODE);
     assert_told::<List>(LIST);
+}
+
+#[test]
+fn typedefs_are_told_as_cyclone_tells_them() {
+    assert_told::<Named>(NAMED);
+    assert_told::<Which>(WHICH);
+}
+
+/// The Python package tells these, too, with a hash that is not that of what it tells.
+#[test]
+fn a_typedef_of_what_contains_it_is_of_the_same_component() {
+    let description = TypeDescription::of::<Item>().expect("it can be described");
+    for ty in [&description.information.minimal, &description.information.complete].into_iter().flatten() {
+        let place = ty.id.component.expect("it contains itself");
+        assert_eq!((place.length, place.index), (2, 1), "the structure and one typedef");
+        let found: Vec<_> = ty.id.whole().types().map(|ty| description.object(ty).is_some()).collect();
+        assert_eq!(found, [true, true], "the hash is that of what is told");
+    }
 }

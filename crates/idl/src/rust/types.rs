@@ -43,8 +43,8 @@ impl Writer<'_> {
     /// The attributes that limit a value of this type.
     fn limits(&self, ty: &Type) -> Vec<String> {
         let resolved = self.model.resolved(ty);
-        let mut limits: Vec<_> =
-            outer_bound(resolved).map(|it| format!("bound = {it}")).into_iter().collect();
+        let mut limits = self.aliases(ty);
+        limits.extend(outer_bound(resolved).map(|it| format!("bound = {it}")));
         let element = |element: &Element| {
             let mut limits = self.limits(&element.ty);
             limits.extend(try_construct(element.try_construct));
@@ -66,6 +66,20 @@ impl Writer<'_> {
             _ => {}
         }
         limits
+    }
+
+    /// The names that typedefs give a type, the outermost first.
+    fn aliases(&self, ty: &Type) -> Vec<String> {
+        let mut ty = ty;
+        let mut aliases = Vec::new();
+        while let Type::Named(id) = ty
+            && let definition = self.model.definition(*id)
+            && let DefinitionKind::Alias(aliased) = &definition.kind
+        {
+            aliases.push(format!("alias = {:?}", definition.told_name()));
+            ty = aliased;
+        }
+        aliases
     }
 
     /// Whether a member stands in a box. A key has none: its largest size must be known.

@@ -33,7 +33,8 @@ enum State {
 
 #[derive(Debug)]
 struct Pending {
-    rust_type: TypeId,
+    /// None of a typedef.
+    rust_type: Option<TypeId>,
     number: usize,
     /// The smallest number on the stack that it leads to.
     lowest: usize,
@@ -62,6 +63,7 @@ impl Components {
         let number = self.numbers;
         self.numbers += 1;
         self.types.insert(rust_type, State::Pending(number));
+        let rust_type = Some(rust_type);
         self.stack.push(Pending { rust_type, number, lowest: number, is_recursive: false, objects: None });
         number
     }
@@ -91,6 +93,37 @@ impl Components {
         }
     }
 
+    /// The name that a typedef gives a type.
+    pub(super) fn alias(&mut self, name: &str, target: TypeIdentifiers) -> TypeIdentifiers {
+        let mut objects = [target.minimal, target.complete]
+            .map(|target| TypeObject { name: Some(name.to_owned()), definition: Definition::Alias(target) });
+        let mut lowest = usize::MAX;
+        let [minimal, _] = &mut objects;
+        minimal.each_hash_mut(&mut |hash| lowest = number_of(hash).map_or(lowest, |it| it.min(lowest)));
+        let same = |it: &&Pending| it.rust_type.is_none() && it.objects.as_ref() == Some(&objects);
+        if let Some(known) = self.stack.iter().find(same) {
+            return provisional(known.number);
+        }
+        // A typedef of a type whose component is not complete belongs to that component.
+        let is_pending = lowest != usize::MAX;
+        let number = self.numbers;
+        self.numbers += 1;
+        let alias = Pending { rust_type: None, number, lowest, is_recursive: false, objects: Some(objects) };
+        if is_pending {
+            self.stack.push(alias);
+            return provisional(number);
+        }
+        let alias = [alias];
+        let named = [false, true].map(|complete| one_name(&alias, complete).and_then(|mut it| it.pop()));
+        let [Some(minimal), Some(complete)] = named else { return provisional(number) };
+        let identifiers = TypeIdentifiers {
+            minimal: TypeIdentifier::Hash(minimal.0),
+            complete: TypeIdentifier::Hash(complete.0),
+        };
+        self.objects.extend([minimal, complete]);
+        identifiers
+    }
+
     /// The serialized TypeObjects.
     pub(super) fn into_objects(self) -> BTreeMap<TypeHash, Vec<u8>> {
         self.objects
@@ -112,7 +145,9 @@ impl Components {
                 minimal: TypeIdentifier::Hash(minimal.0),
                 complete: TypeIdentifier::Hash(complete.0),
             });
-            self.types.insert(pending.rust_type, State::Done(identifiers));
+            if let Some(rust_type) = pending.rust_type {
+                self.types.insert(rust_type, State::Done(identifiers));
+            }
         }
         self.objects.extend(named.into_iter().flatten().flatten());
     }

@@ -150,6 +150,8 @@ pub struct Bounds {
     pub key: Option<&'static Self>,
     /// Of the elements, or the values of a map.
     pub element: Option<&'static Self>,
+    /// The names that typedefs give the type, the outermost first.
+    pub aliases: &'static [&'static str],
 }
 
 impl Bounds {
@@ -159,41 +161,122 @@ impl Bounds {
     /// A bound, and none of its elements.
     #[must_use]
     pub const fn of(bound: Option<usize>) -> Self {
-        Self { bound, try_construct: TryConstruct::Discard, octet: false, key: None, element: None }
+        let try_construct = TryConstruct::Discard;
+        Self { bound, try_construct, octet: false, key: None, element: None, aliases: &[] }
     }
 
-    fn apply(&self, identifier: &mut TypeIdentifier) {
+    /// The type with its bounds, and the names by which it goes.
+    fn apply(&self, types: TypeIdentifiers, components: &mut Components) -> TypeIdentifiers {
+        let TypeIdentifiers { minimal, complete } = types;
+        let mut both = [minimal, complete];
+        let is_split = self.split(&mut both, components);
+        for identifier in &mut both {
+            self.apply_own(identifier);
+        }
+        if !is_split {
+            self.apply_within(Part::Key, &mut both, components);
+            self.apply_within(Part::Element, &mut both, components);
+        }
+        let [minimal, complete] = both;
+        let named = TypeIdentifiers { minimal, complete };
+        self.aliases.iter().rev().fold(named, |target, name| components.alias(name, target))
+    }
+
+    /// The dimensions of an array are one array, unless some of them have a name: whether they have, and what
+    /// has it is done with.
+    fn split(&self, both: &mut [TypeIdentifier; 2], components: &mut Components) -> bool {
+        let [TypeIdentifier::Array { bounds, .. }, _] = &*both else { return false };
+        let levels = std::iter::successors(self.element, |outer| outer.element).take(bounds.len() - 1);
+        let Some((at, level)) = levels.enumerate().find(|(_, level)| !level.aliases.is_empty()) else {
+            return false;
+        };
+        let inner = both.each_mut().map(|it| match it {
+            TypeIdentifier::Array { bounds, element_flags, element } => TypeIdentifier::Array {
+                bounds: bounds.split_off(at + 1),
+                element_flags: *element_flags,
+                element: std::mem::replace(element, Box::new(TypeIdentifier::None)),
+            },
+            _ => TypeIdentifier::None,
+        });
+        let [minimal, complete] = inner;
+        let inner = level.apply(TypeIdentifiers { minimal, complete }, components);
+        for (identifier, inner) in both.iter_mut().zip([inner.minimal, inner.complete]) {
+            if let TypeIdentifier::Array { element_flags, element, .. } = identifier {
+                *element_flags = *element_flags & !member_flag::TRIM | level.try_construct.flags();
+                **element = inner;
+            }
+        }
+        true
+    }
+
+    /// What is about the type alone, and not about what is in it.
+    fn apply_own(&self, identifier: &mut TypeIdentifier) {
         let given = self.bound.map(saturated);
         match identifier {
             TypeIdentifier::Primitive(number) if self.octet && *number == Primitive::Uint8 => {
                 *number = Primitive::Byte;
             }
-            TypeIdentifier::String { bound, .. } => *bound = given.unwrap_or(*bound),
-            TypeIdentifier::Sequence { bound, element_flags, element } => {
-                *bound = given.unwrap_or(*bound);
-                self.apply_to_element(self.element, element_flags, element);
-            }
-            TypeIdentifier::Map { bound, key_flags, key, element_flags, element } => {
-                *bound = given.unwrap_or(*bound);
-                self.apply_to_element(self.key, key_flags, key);
-                self.apply_to_element(self.element, element_flags, element);
-            }
-            TypeIdentifier::Array { bounds, element_flags, element } => {
-                // The dimensions are one array; in Rust each is one of its own.
-                let dimensions = std::iter::successors(Some(self), |outer| outer.element);
-                let innermost = dimensions.take(bounds.len()).last();
-                self.apply_to_element(innermost.and_then(|it| it.element), element_flags, element);
-            }
+            TypeIdentifier::String { bound, .. }
+            | TypeIdentifier::Sequence { bound, .. }
+            | TypeIdentifier::Map { bound, .. } => *bound = given.unwrap_or(*bound),
             _ => {}
         }
     }
 
-    fn apply_to_element(&self, inner: Option<&Self>, flags: &mut u16, element: &mut TypeIdentifier) {
+    fn apply_within(&self, part: Part, both: &mut [TypeIdentifier; 2], components: &mut Components) {
+        let [minimal, complete] = both;
+        let dimensions = if let TypeIdentifier::Array { bounds, .. } = minimal { bounds.len() } else { 1 };
+        let (Some((flags, of_minimal)), Some((complete_flags, of_complete))) =
+            (part.of(minimal), part.of(complete))
+        else {
+            return;
+        };
+        // In Rust each dimension is an array of its own.
+        let inner = match part {
+            Part::Key => self.key,
+            Part::Element => {
+                std::iter::successors(self.element, |it| it.element).take(dimensions).nth(dimensions - 1)
+            }
+        };
         if let Some(inner) = inner {
-            *flags = *flags & !member_flag::TRIM | inner.try_construct.flags();
+            for flags in [flags, complete_flags] {
+                *flags = *flags & !member_flag::TRIM | inner.try_construct.flags();
+            }
+        }
+        // What a name stands for has its limits already.
+        if matches!(of_minimal, TypeIdentifier::Hash(_)) && inner.is_none_or(|it| it.aliases.is_empty()) {
+            return;
         }
         let inner = inner.copied().unwrap_or(Self::NONE);
-        Self { octet: self.octet || inner.octet, ..inner }.apply(element);
+        let inner = Self { octet: self.octet || inner.octet, ..inner };
+        let take = |it: &mut TypeIdentifier| std::mem::replace(it, TypeIdentifier::None);
+        let types = TypeIdentifiers { minimal: take(of_minimal), complete: take(of_complete) };
+        let applied = inner.apply(types, components);
+        *of_minimal = applied.minimal;
+        *of_complete = applied.complete;
+    }
+}
+
+/// What a collection has.
+#[derive(Clone, Copy)]
+enum Part {
+    Key,
+    Element,
+}
+
+impl Part {
+    /// Its flags and type.
+    fn of(self, identifier: &mut TypeIdentifier) -> Option<(&mut u16, &mut TypeIdentifier)> {
+        match (self, identifier) {
+            (Self::Key, TypeIdentifier::Map { key_flags, key, .. }) => Some((key_flags, key)),
+            (
+                Self::Element,
+                TypeIdentifier::Sequence { element_flags, element, .. }
+                | TypeIdentifier::Array { element_flags, element, .. }
+                | TypeIdentifier::Map { element_flags, element, .. },
+            ) => Some((element_flags, element)),
+            _ => None,
+        }
     }
 }
 
@@ -421,10 +504,7 @@ impl TypeBuilder {
 
     fn member(&mut self, member: &MemberDescription) -> Option<TypeIdentifiers> {
         let described = (member.describe)(self)?;
-        Some(described.each(|mut identifier| {
-            member.bounds.apply(&mut identifier);
-            identifier
-        }))
+        Some(member.bounds.apply(described, &mut self.components))
     }
 
     /// The identifiers of a type, described when it is met for the first time.

@@ -179,8 +179,18 @@ impl TypeObject {
                     sequence(encoder, fields, |encoder, field| field.encode(encoder, complete))
                 })
             }
+            Definition::Alias(target) => {
+                encoder.put(&[kind::ALIAS])?;
+                encoder.put_u16(0)?;
+                delimited(encoder, |encoder| put_type_detail(encoder, name))?;
+                delimited(encoder, |encoder| {
+                    encoder.put_u16(0)?;
+                    target.encode(encoder)?;
+                    if complete { put_no_annotations(encoder) } else { Ok(()) }
+                })
+            }
             // The rest is only ever read.
-            Definition::Alias(_) | Definition::Collection(_) | Definition::Other(_) => Ok(()),
+            Definition::Collection(_) | Definition::Other(_) => Ok(()),
         }
     }
 }
