@@ -7,7 +7,7 @@ const WRITE_VARIABLE: &str = "PLAINSONG_WRITE_PAGES";
 
 /// `cargo xtask docs`.
 pub(crate) fn run(_arguments: &[String]) -> Result<bool, String> {
-    let tests = ["--test", "qos_page", "--test", "tuning_page"];
+    let tests = ["--test", "qos_page", "--test", "tuning_page", "--test", "vendor_page"];
     let mut command = shell::cargo(&["test", "--package", "plainsong-proto"]);
     command.args(tests);
     command.env(WRITE_VARIABLE, "1");

@@ -28,7 +28,7 @@ usage: cargo xtask <task> [options]
 
   test                          everything: unit tests, simulation, attacks, fuzz smoke, interop
   ci                            formatting, lints, documentation, tidy, `deny`, `miri`, `systems`, then `test`
-  docs                          write docs/qos.md, docs/tuning.md, its part on ATOMIC and docs/limits.md
+  docs                          write docs/{qos,tuning,tuning-atomic,limits,vendors}.md
   tidy                          the rules no compiler checks (sizes, module direction, ...)
   systems                       compile the library for other systems than Linux on x86-64
   deny                          licences, duplicates, sources and advisories of dependencies (`deny.toml`)

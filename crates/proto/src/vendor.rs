@@ -1,4 +1,5 @@
-//! Vendor ids, ours and others', as the OMG and the products' sources list them.
+//! Vendor ids, ours and others', as the OMG and the products' sources list them, and what each product wants
+//! otherwise.
 
 use crate::wire::ParameterListView;
 use crate::wire::octets::Reader;
@@ -8,23 +9,26 @@ pub use crate::wire::header::VENDOR_ID as PLAINSONG;
 
 const CYCLONE_DDS: [u8; 2] = [0x01, 0x10];
 const FAST_DDS: [u8; 2] = [0x01, 0x0f];
+const RUST_DDS: [u8; 2] = [0x01, 0x12];
+const RTI_CONNEXT: [u8; 2] = [0x01, 0x01];
+const RTI_CONNEXT_MICRO: [u8; 2] = [0x01, 0x0a];
 
 /// The product behind a vendor id, when it is known.
 #[must_use]
 pub const fn name(id: [u8; 2]) -> Option<&'static str> {
     Some(match id {
         PLAINSONG => "Plainsong",
-        [0x01, 0x01] => "RTI Connext",
+        RTI_CONNEXT => "RTI Connext",
         [0x01, 0x02] => "OpenSplice",
         [0x01, 0x03] => "OpenDDS",
         [0x01, 0x04] => "MilDDS",
         [0x01, 0x05] => "InterCOM",
         [0x01, 0x06] => "CoreDX",
-        [0x01, 0x0a] => "RTI Connext Micro",
-        [0x01, 0x0f] => "Fast DDS",
-        [0x01, 0x10] => "Cyclone DDS",
+        RTI_CONNEXT_MICRO => "RTI Connext Micro",
+        FAST_DDS => "Fast DDS",
+        CYCLONE_DDS => "Cyclone DDS",
         [0x01, 0x11] => "GurumDDS",
-        [0x01, 0x12] => "RustDDS",
+        RUST_DDS => "RustDDS",
         [0x01, 0x13] => "Zhenrong",
         [0x01, 0x14] => "Dust DDS",
         [0x01, 0x15] => "SafeDDS",
@@ -44,49 +48,179 @@ pub enum Question {
     Lowest,
 }
 
-/// The question that writers of this vendor answer at once, when it is known.
-///
-/// Fast DDS answers [`Question::Nothing`] when it sends its next periodic heartbeat, after 3 s by default,
-/// and [`Question::FromZero`] at once. RustDDS answers neither, but repeats what is asked for after 200 ms.
-#[must_use]
-pub const fn question(id: [u8; 2]) -> Option<Question> {
-    match id {
-        PLAINSONG | [0x01, 0x10] => Some(Question::Nothing),
-        [0x01, 0x0f] => Some(Question::FromZero),
-        [0x01, 0x12] => Some(Question::Lowest),
-        _ => None,
-    }
-}
-
-/// Whether a volatile reader of this vendor takes the first HEARTBEAT that it hears of a writer for the end
-/// of what was written before it came, and never asks for that.
-///
-/// Readers of Cyclone DDS do. They match when they have the type, which may be long after the writer did, so
-/// that HEARTBEAT may tell of what was written for them.
-#[must_use]
-pub const fn skips_to_heartbeat(id: [u8; 2]) -> bool {
-    matches!(id, CYCLONE_DDS)
-}
-
 /// Major and minor version of a product.
 pub type ProductVersion = [u8; 2];
 
-/// Versions that break when they are told of others' types in the standard parameter (XTypes 1.3 §7.6.3.2.2):
-/// the vendor, the first such version, and the first that is none again. A version that is not told is 0.0.
-const BROKEN_BY_TYPES: [([u8; 2], ProductVersion, Option<ProductVersion>); 2] = [
-    // With types of its own it crashes on those of others that it asks for.
-    (CYCLONE_DDS, [0, 0], Some([11, 0])),
-    // Types with different hashes do not match, whether one is assignable from the other or not.
-    (FAST_DDS, [3, 0], None),
+/// What a product does otherwise than the standards say, or than others do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quirk {
+    /// It breaks when it is told of others' types in the standard parameter (XTypes 1.3 §7.6.3.2.2).
+    BreaksOnTypes,
+    /// Its writers answer this question at once.
+    Answers(Question),
+    /// Its volatile readers take the first HEARTBEAT that they hear of a writer for the end of what was
+    /// written before they came, and never ask for that.
+    SkipsToHeartbeat,
+    /// Its tools read the process of a participant under names of its own.
+    NamesProcesses(ProcessNames),
+}
+
+impl Quirk {
+    /// What the page calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BreaksOnTypes => "BreaksOnTypes",
+            Self::Answers(Question::Nothing) => "Answers(Nothing)",
+            Self::Answers(Question::FromZero) => "Answers(FromZero)",
+            Self::Answers(Question::Lowest) => "Answers(Lowest)",
+            Self::SkipsToHeartbeat => "SkipsToHeartbeat",
+            Self::NamesProcesses(ProcessNames::FastDds) => "NamesProcesses(FastDds)",
+            Self::NamesProcesses(ProcessNames::Rti) => "NamesProcesses(Rti)",
+        }
+    }
+}
+
+/// The names of properties that tell the process of a participant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessNames {
+    /// Those of Fast DDS.
+    FastDds,
+    /// Those of RTI Connext.
+    Rti,
+}
+
+/// A quirk, and the products that have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dialect {
+    /// The vendor id.
+    pub vendor: [u8; 2],
+    /// The first version that has it. A version that is not told is 0.0.
+    pub from: ProductVersion,
+    /// The first version that has it no more.
+    pub until: Option<ProductVersion>,
+    /// The switch.
+    pub quirk: Quirk,
+    /// What the product does.
+    pub does: &'static str,
+    /// What is done for it.
+    pub here: &'static str,
+}
+
+const fn always(vendor: [u8; 2], quirk: Quirk, does: &'static str, here: &'static str) -> Dialect {
+    Dialect { vendor, from: [0, 0], until: None, quirk, does, here }
+}
+
+const NOT_TOLD: &str =
+    "It is told no types: endpoints go by names, and are refused only what nobody could read.";
+const ASKED: &str = "Readers ask its writers so.";
+const PROCESSES: &str = "Once one was heard, announcements tell the process under these names, too.";
+
+/// All that is done for one product and not for others, chosen by vendor id and version. `docs/vendors.md` is
+/// printed from it.
+pub const DIALECTS: [Dialect; 10] = [
+    Dialect {
+        until: Some([11, 0]),
+        ..always(
+            CYCLONE_DDS,
+            Quirk::BreaksOnTypes,
+            "With types of its own it crashes on those of others that it asks for.",
+            NOT_TOLD,
+        )
+    },
+    Dialect {
+        from: [3, 0],
+        ..always(
+            FAST_DDS,
+            Quirk::BreaksOnTypes,
+            "Types with different hashes do not match, whether one is assignable from the other or not.",
+            NOT_TOLD,
+        )
+    },
+    always(
+        PLAINSONG,
+        Quirk::Answers(Question::Nothing),
+        "An ACKNACK of nothing, as the standard writes it, is answered at once.",
+        ASKED,
+    ),
+    always(
+        CYCLONE_DDS,
+        Quirk::Answers(Question::Nothing),
+        "An ACKNACK of nothing, as the standard writes it, is answered at once.",
+        ASKED,
+    ),
+    always(
+        FAST_DDS,
+        Quirk::Answers(Question::FromZero),
+        "An ACKNACK of nothing is answered by the next periodic heartbeat, after 3 s; one with base 0 at once.",
+        ASKED,
+    ),
+    always(
+        RUST_DDS,
+        Quirk::Answers(Question::Lowest),
+        "An ACKNACK of nothing is not answered; what is asked for is repeated after 200 ms.",
+        ASKED,
+    ),
+    always(
+        CYCLONE_DDS,
+        Quirk::SkipsToHeartbeat,
+        "A volatile reader, which matches when it has the type, takes the first HEARTBEAT for the end of what \
+         was written before it came.",
+        "It gets a HEARTBEAT first that ends where it came.",
+    ),
+    always(
+        FAST_DDS,
+        Quirk::NamesProcesses(ProcessNames::FastDds),
+        "Its tools read host, process and user as `fastdds.physical_data.…`.",
+        PROCESSES,
+    ),
+    always(
+        RTI_CONNEXT,
+        Quirk::NamesProcesses(ProcessNames::Rti),
+        "Its tools read host, process and executable as `dds.sys_info.…`.",
+        PROCESSES,
+    ),
+    always(RTI_CONNEXT_MICRO, Quirk::NamesProcesses(ProcessNames::Rti), "As RTI Connext.", PROCESSES),
 ];
+
+/// What a version of a product does otherwise.
+pub fn quirks(id: [u8; 2], version: ProductVersion) -> impl Iterator<Item = Quirk> {
+    let has = move |it: &&Dialect| {
+        it.vendor == id && version >= it.from && it.until.is_none_or(|until| version < until)
+    };
+    DIALECTS.iter().filter(has).map(|it| it.quirk)
+}
+
+/// What all versions of a product do otherwise.
+fn of_all_versions(id: [u8; 2]) -> impl Iterator<Item = Quirk> {
+    let has = move |it: &&Dialect| it.vendor == id && it.from == [0, 0] && it.until.is_none();
+    DIALECTS.iter().filter(has).map(|it| it.quirk)
+}
+
+/// The question that writers of this vendor answer at once, when it is known.
+#[must_use]
+pub fn question(id: [u8; 2]) -> Option<Question> {
+    of_all_versions(id)
+        .find_map(|quirk| if let Quirk::Answers(question) = quirk { Some(question) } else { None })
+}
+
+/// Whether volatile readers of this vendor skip to the first HEARTBEAT: [`Quirk::SkipsToHeartbeat`].
+#[must_use]
+pub fn skips_to_heartbeat(id: [u8; 2]) -> bool {
+    of_all_versions(id).any(|quirk| quirk == Quirk::SkipsToHeartbeat)
+}
+
+/// The names under which tools of this vendor read processes, if they are its own.
+#[must_use]
+pub fn process_names(id: [u8; 2]) -> Option<ProcessNames> {
+    of_all_versions(id)
+        .find_map(|quirk| if let Quirk::NamesProcesses(names) = quirk { Some(names) } else { None })
+}
 
 /// Whether a product may be told types in the standard parameter.
 #[must_use]
 pub fn reads_types(id: [u8; 2], version: ProductVersion) -> bool {
-    let is_broken = |(vendor, from, until): &([u8; 2], ProductVersion, Option<ProductVersion>)| {
-        *vendor == id && version >= *from && until.is_none_or(|until| version < until)
-    };
-    !BROKEN_BY_TYPES.iter().any(is_broken)
+    !quirks(id, version).any(|quirk| quirk == Quirk::BreaksOnTypes)
 }
 
 /// The version that a product tells in what it announces of a participant; 0.0 when it tells none, or not as

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::qos::Property;
+use crate::vendor::{self, ProcessNames};
 
 /// The process of a participant, for people. What is empty is not told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,13 +23,6 @@ pub struct ProcessData {
     pub id: u32,
 }
 
-/// Products whose tools read names of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Product {
-    FastDds,
-    Rti,
-}
-
 /// The products among the participants heard so far: names that nobody reads are not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Audience {
@@ -38,19 +32,19 @@ pub(super) struct Audience {
 
 impl Audience {
     /// A participant of this vendor was heard; whether its product reads names that were not told so far.
-    pub(super) const fn hears(&mut self, vendor: [u8; 2]) -> bool {
-        let before = match vendor {
-            [0x01, 0x0f] => &mut self.fast_dds,
-            [0x01, 0x01 | 0x0a] => &mut self.rti,
-            _ => return false,
+    pub(super) fn hears(&mut self, vendor: [u8; 2]) -> bool {
+        let before = match vendor::process_names(vendor) {
+            Some(ProcessNames::FastDds) => &mut self.fast_dds,
+            Some(ProcessNames::Rti) => &mut self.rti,
+            None => return false,
         };
         !core::mem::replace(before, true)
     }
 
-    const fn includes(self, product: Product) -> bool {
+    const fn includes(self, product: ProcessNames) -> bool {
         match product {
-            Product::FastDds => self.fast_dds,
-            Product::Rti => self.rti,
+            ProcessNames::FastDds => self.fast_dds,
+            ProcessNames::Rti => self.rti,
         }
     }
 }
@@ -58,17 +52,17 @@ impl Audience {
 type Value = fn(&ProcessData) -> String;
 
 /// The names, and who reads them: those of Cyclone DDS, which are short, go to everyone.
-const NAMES: [(&str, Option<Product>, Value); 10] = [
+const NAMES: [(&str, Option<ProcessNames>, Value); 10] = [
     ("__Hostname", None, |it| it.host.clone()),
     ("__ProcessName", None, |it| it.name().to_owned()),
     ("__Pid", None, ProcessData::id_text),
-    ("fastdds.physical_data.host", Some(Product::FastDds), |it| it.host.clone()),
-    ("fastdds.physical_data.user", Some(Product::FastDds), |it| it.user.clone()),
-    ("fastdds.physical_data.process", Some(Product::FastDds), ProcessData::id_text),
-    ("dds.sys_info.hostname", Some(Product::Rti), |it| it.host.clone()),
-    ("dds.sys_info.username", Some(Product::Rti), |it| it.user.clone()),
-    ("dds.sys_info.process_id", Some(Product::Rti), ProcessData::id_text),
-    ("dds.sys_info.executable_filepath", Some(Product::Rti), |it| it.executable.clone()),
+    ("fastdds.physical_data.host", Some(ProcessNames::FastDds), |it| it.host.clone()),
+    ("fastdds.physical_data.user", Some(ProcessNames::FastDds), |it| it.user.clone()),
+    ("fastdds.physical_data.process", Some(ProcessNames::FastDds), ProcessData::id_text),
+    ("dds.sys_info.hostname", Some(ProcessNames::Rti), |it| it.host.clone()),
+    ("dds.sys_info.username", Some(ProcessNames::Rti), |it| it.user.clone()),
+    ("dds.sys_info.process_id", Some(ProcessNames::Rti), ProcessData::id_text),
+    ("dds.sys_info.executable_filepath", Some(ProcessNames::Rti), |it| it.executable.clone()),
 ];
 
 impl ProcessData {
