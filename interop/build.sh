@@ -45,6 +45,21 @@ fastdds_cpp() {
   echo "peer fastdds_cpp: built"
 }
 
+# Fast DDS 3.2.2, C++, from its Python packages: types that are made at run time.
+fastdds_types() {
+  venv=$out/venv
+  [ -x "$venv/bin/python" ] || { missing fastdds_types "no virtual environment"; return; }
+  [ -e "$venv/include/fastdds" ] || "$venv/bin/python" -m pip install --quiet ros-fastdds==3.2.3 ros-fastcdr==2.3.3 \
+    || { missing fastdds_types "no packages ros-fastdds and ros-fastcdr"; return; }
+  others=$(echo "$venv"/lib/python3*/site-packages/ros_fastdds.libs)
+  c++ -std=c++17 -O1 -Wall -Wextra -isystem "$venv/include" -o "$out/fastdds_types" \
+    "$here/peers/fastdds_types/types.cpp" -L "$venv/lib" -lfastdds -lfastcdr -lpthread -Wl,--disable-new-dtags \
+    -Wl,--allow-shlib-undefined "-Wl,-rpath,$venv/lib" "-Wl,-rpath,$others" \
+    || { missing fastdds_types "it does not build"; return; }
+  echo "peer fastdds_types: built"
+}
+
 cyclone_c
 cyclone_python
 fastdds_cpp
+fastdds_types

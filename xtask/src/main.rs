@@ -20,6 +20,7 @@ mod step;
 mod systems;
 mod test;
 mod tidy;
+mod types;
 
 use std::process::ExitCode;
 
@@ -46,6 +47,8 @@ usage: cargo xtask <task> [options]
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
                                 seeded mutation tests (stable), or cargo-fuzz (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
+  types [--count N] [--seed N] [--peer NAME]
+                                random types between Plainsong and Cyclone DDS and Fast DDS, both ways
   instructions [--write]        what a sample costs on its two paths (callgrind): no more than is written down
   bench                         round trips, throughput and footprint beside Cyclone DDS and raw sockets
 ";
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(&rest),
         "setup" => setup::run(&rest),
         "sim" => sim::run(&rest),
+        "types" => types::run(&rest),
         "systems" => systems::run(&rest),
         "fuzz" => fuzz::run(&rest),
         "instructions" => instructions::run(&rest),

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::step::Steps;
-use crate::{attack, chaos, fuzz, instructions, interop, nemesis, setup, shell, sim};
+use crate::{attack, chaos, fuzz, instructions, interop, nemesis, setup, shell, sim, types};
 
 const DECIDER_SEEDS: &str = "0..20000";
 const SIM_SEEDS: &str = "0..3000";
@@ -23,6 +23,7 @@ const NEMESIS_ATOMIC: [&str; 4] = ["--consistency", "atomic", "--heal-ms", "2000
 const POWER_LOSSES: &str = "5";
 /// Other programs run meanwhile, and take the processors.
 const STALL_MS: &str = "1000";
+const RANDOM_TYPES: &str = "40";
 /// What applications see of QoS policies and entities, whichever transport carries their samples.
 const SCENARIOS: [&str; 20] = [
     "batches",
@@ -123,6 +124,25 @@ pub(crate) fn add_steps(steps: &mut Steps) {
     if steps.run("build plainsong", minutes(15), interop::build()) {
         steps.run("interop", minutes(20), interop::command(&[]));
         laboratory(steps);
+    }
+    if steps.run("build Plainsong's side of random types", minutes(10), types::build()) {
+        random_types(steps, "cyclone");
+    }
+}
+
+/// A small share of `cargo xtask types`. A peer that is not there is no failure, but in CI.
+fn random_types(steps: &mut Steps, peer: &str) {
+    let name = format!("random types with {peer}");
+    match types::missing(peer) {
+        Some(needed) if std::env::var_os("CI").is_none() => {
+            let mut skipped = Command::new("printf");
+            skipped.args(["without %s\\n0 passed, 0 failed, 1 skipped\\n", &needed.display().to_string()]);
+            steps.run(&name, minutes(1), skipped);
+        }
+        _ => {
+            let share = ["--count", RANDOM_TYPES].map(str::to_owned);
+            steps.run(&name, minutes(2), types::command(peer, &share));
+        }
     }
 }
 

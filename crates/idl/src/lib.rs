@@ -21,6 +21,8 @@ pub mod build;
 mod compile;
 #[cfg(feature = "described")]
 mod described;
+#[cfg(feature = "described")]
+mod description;
 mod diagnostic;
 mod idl;
 mod lex;
@@ -38,6 +40,8 @@ pub use backend::{Backend, GeneratedFile, Options};
 pub use compile::{Compilation, Compiler};
 #[cfg(feature = "described")]
 pub use described::{DescribedError, idl_of};
+#[cfg(feature = "described")]
+pub use description::DescriptionError;
 pub use diagnostic::{Diagnostic, Diagnostics, Severity};
 pub use idl::Idl;
 pub use model::Model;

@@ -13,10 +13,19 @@ use super::{
     TypeIdentifiers, TypeObject,
 };
 
+/// What tells types apart while they are described: several may have one name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TypeKey {
+    /// A type of Rust.
+    Rust(TypeId),
+    /// One that was read, by the number its reader gave it.
+    Number(usize),
+}
+
 /// The types that were described, and their TypeObjects.
 #[derive(Debug, Default)]
 pub(super) struct Components {
-    types: BTreeMap<TypeId, State>,
+    types: BTreeMap<TypeKey, State>,
     /// Types whose component is not complete, in the order in which they were met: open, or described.
     stack: Vec<Pending>,
     numbers: usize,
@@ -33,8 +42,8 @@ enum State {
 
 #[derive(Debug)]
 struct Pending {
-    /// None of a typedef.
-    rust_type: Option<TypeId>,
+    /// None of a typedef of a derived type.
+    key: Option<TypeKey>,
     number: usize,
     /// The smallest number on the stack that it leads to.
     lowest: usize,
@@ -46,8 +55,8 @@ struct Pending {
 
 impl Components {
     /// What is known of a type: `None` of one that was never met.
-    pub(super) fn known(&mut self, rust_type: TypeId) -> Option<Option<TypeIdentifiers>> {
-        let met = match self.types.get(&rust_type)? {
+    pub(super) fn known(&mut self, key: TypeKey) -> Option<Option<TypeIdentifiers>> {
+        let met = match self.types.get(&key)? {
             State::Done(identifiers) => return Some(identifiers.clone()),
             State::Pending(number) => *number,
         };
@@ -59,19 +68,24 @@ impl Components {
     }
 
     /// Begins the description of a type: the number it goes by.
-    pub(super) fn open(&mut self, rust_type: TypeId) -> usize {
+    pub(super) fn open(&mut self, key: TypeKey) -> usize {
         let number = self.numbers;
         self.numbers += 1;
-        self.types.insert(rust_type, State::Pending(number));
-        let rust_type = Some(rust_type);
-        self.stack.push(Pending { rust_type, number, lowest: number, is_recursive: false, objects: None });
+        self.types.insert(key, State::Pending(number));
+        self.stack.push(Pending {
+            key: Some(key),
+            number,
+            lowest: number,
+            is_recursive: false,
+            objects: None,
+        });
         number
     }
 
     /// Ends it.
     pub(super) fn close(
         &mut self,
-        rust_type: TypeId,
+        key: TypeKey,
         number: usize,
         objects: Option<[TypeObject; 2]>,
     ) -> Option<TypeIdentifiers> {
@@ -87,7 +101,7 @@ impl Components {
         }
         let component = self.stack.split_off(at);
         self.finish(component, is_recursive);
-        match self.types.get(&rust_type)? {
+        match self.types.get(&key)? {
             State::Done(identifiers) => identifiers.clone(),
             State::Pending(_) => None,
         }
@@ -100,7 +114,7 @@ impl Components {
         let mut lowest = usize::MAX;
         let [minimal, _] = &mut objects;
         minimal.each_hash_mut(&mut |hash| lowest = number_of(hash).map_or(lowest, |it| it.min(lowest)));
-        let same = |it: &&Pending| it.rust_type.is_none() && it.objects.as_ref() == Some(&objects);
+        let same = |it: &&Pending| it.key.is_none() && it.objects.as_ref() == Some(&objects);
         if let Some(known) = self.stack.iter().find(same) {
             return provisional(known.number);
         }
@@ -108,7 +122,7 @@ impl Components {
         let is_pending = lowest != usize::MAX;
         let number = self.numbers;
         self.numbers += 1;
-        let alias = Pending { rust_type: None, number, lowest, is_recursive: false, objects: Some(objects) };
+        let alias = Pending { key: None, number, lowest, is_recursive: false, objects: Some(objects) };
         if is_pending {
             self.stack.push(alias);
             return provisional(number);
@@ -145,8 +159,8 @@ impl Components {
                 minimal: TypeIdentifier::Hash(minimal.0),
                 complete: TypeIdentifier::Hash(complete.0),
             });
-            if let Some(rust_type) = pending.rust_type {
-                self.types.insert(rust_type, State::Done(identifiers));
+            if let Some(key) = pending.key {
+                self.types.insert(key, State::Done(identifiers));
             }
         }
         self.objects.extend(named.into_iter().flatten().flatten());

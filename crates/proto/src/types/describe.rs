@@ -3,7 +3,7 @@
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::components::Components;
+use super::components::{Components, TypeKey};
 use super::hash::component_bytes;
 use super::{
     Bitfield, Bitflag, Definition, Literal, MemberName, OBJECT_BYTES_MAX, Primitive, StructureMember,
@@ -397,7 +397,7 @@ impl TypeBuilder {
         base: Option<Describe>,
         members: &[MemberDescription],
     ) -> Option<TypeIdentifiers> {
-        self.once(about.rust_type, |types| {
+        self.once(TypeKey::Rust(about.rust_type), |types| {
             let base = match base {
                 Some(describe) => describe(types),
                 None => Some(TypeIdentifiers::same(TypeIdentifier::None)),
@@ -424,7 +424,7 @@ impl TypeBuilder {
         discriminator: &MemberDescription,
         cases: &[CaseDescription<'_>],
     ) -> Option<TypeIdentifiers> {
-        self.once(about.rust_type, |types| {
+        self.once(TypeKey::Rust(about.rust_type), |types| {
             let discriminator_type = types.member(discriminator);
             let described: Vec<_> =
                 cases.iter().map(|case| Some((case, types.member(&case.member)?, case.labels()?))).collect();
@@ -447,7 +447,7 @@ impl TypeBuilder {
         about: &BitsDescription,
         literals: &[(&'static str, i64, bool)],
     ) -> Option<TypeIdentifiers> {
-        self.once(about.rust_type, |_| {
+        self.once(TypeKey::Rust(about.rust_type), |_| {
             let literals = literals.iter().map(|(name, value, default)| Literal {
                 value: i32::try_from(*value).unwrap_or(i32::MAX),
                 flags: if *default { member_flag::DEFAULT } else { 0 },
@@ -465,7 +465,7 @@ impl TypeBuilder {
 
     /// A bit mask.
     pub fn bitmask(&mut self, about: &BitsDescription, flags: &[FlagDescription]) -> Option<TypeIdentifiers> {
-        self.once(about.rust_type, |_| {
+        self.once(TypeKey::Rust(about.rust_type), |_| {
             let flags = flags.iter().map(|flag| Bitflag {
                 position: flag.position,
                 flags: 0,
@@ -488,7 +488,7 @@ impl TypeBuilder {
         name: &'static str,
         fields: &[FieldDescription],
     ) -> Option<TypeIdentifiers> {
-        self.once(rust_type, |_| {
+        self.once(TypeKey::Rust(rust_type), |_| {
             let fields = fields.iter().map(|field| Bitfield {
                 position: field.position,
                 flags: 0,
@@ -502,6 +502,20 @@ impl TypeBuilder {
         })
     }
 
+    /// A type that no Rust type stands for, whatever it is: `define` makes its minimal and its complete
+    /// definition. `number` tells it from the others of the same builder.
+    pub fn defined(
+        &mut self,
+        number: usize,
+        name: &str,
+        define: impl FnOnce(&mut Self) -> Option<[Definition; 2]>,
+    ) -> Option<TypeIdentifiers> {
+        self.once(TypeKey::Number(number), |types| {
+            let definitions = define(types)?;
+            Some(definitions.map(|definition| TypeObject { name: Some(name.to_owned()), definition }))
+        })
+    }
+
     fn member(&mut self, member: &MemberDescription) -> Option<TypeIdentifiers> {
         let described = (member.describe)(self)?;
         Some(member.bounds.apply(described, &mut self.components))
@@ -510,15 +524,15 @@ impl TypeBuilder {
     /// The identifiers of a type, described when it is met for the first time.
     fn once(
         &mut self,
-        rust_type: TypeId,
+        key: TypeKey,
         describe: impl FnOnce(&mut Self) -> Option<[TypeObject; 2]>,
     ) -> Option<TypeIdentifiers> {
-        if let Some(known) = self.components.known(rust_type) {
+        if let Some(known) = self.components.known(key) {
             return known;
         }
-        let number = self.components.open(rust_type);
+        let number = self.components.open(key);
         let described = describe(self);
-        self.components.close(rust_type, number, described)
+        self.components.close(key, number, described)
     }
 }
 

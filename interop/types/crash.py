@@ -1,0 +1,2 @@
+class Crash(Exception):
+    """A peer is gone."""
