@@ -33,6 +33,7 @@ LEFT_OUT = {
         "collection within a collection of named types": "'Inconsistency between given header and element_identifier' as its TypeObject is made",
         "map with empty key": "get_member_id_by_name(\"\"): MEMBER_ID_INVALID, alone with itself",
         "key of mutable type": "the heap is corrupted, alone with itself",
+        "key discriminator": "a structure with such a member is keyed to it, though the member is no key: its readers match no writers",
         "second label": "set_complex_value() of a union gives it the first label of its member, whatever it had",
         "optional": "DynamicData of 3.2 writes and reads optional members as if they were none (§7.4.3.5: a flag or a header)",
         "wstring": "its length counts characters; by §7.4.3.5 it counts octets",

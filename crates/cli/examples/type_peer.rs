@@ -1,9 +1,9 @@
 //! Plainsong's side of `interop/types`: types come as IDL and samples as JSON, on standard input; what others
 //! write, and by which names they call their types, goes to standard output.
 //!
-//! A line of input has `topics`, each with `name`, `idl`, `type`, `xcdr` and `samples`: on `NAME/p` the samples
-//! are written, on `NAME/q` as many are read. There is a line of output for each topic, and one with `done`
-//! at the end. The next line of input ends what the one before it began.
+//! A line of input has `topics`, each with `name`, `idl`, `type`, `xcdr` and `samples`: on `NAME/p` the
+//! samples are written, on `NAME/q` as many are read. There is a line of output for each topic, and one with
+//! `done` at the end. The next line of input ends what the one before it began.
 
 use std::io::BufRead;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What others are told of types that a file alone tells: the hashes of Cyclone DDS for the same file, those of
-//! `crates/proto/tests/type_hashes.rs`, and of an alias those of its Python package 11.0.1.
+//! What others are told of types that a file alone tells: the hashes of Cyclone DDS for the same file, those
+//! of `crates/proto/tests/type_hashes.rs`, and of an alias those of its Python package 11.0.1.
 
 use std::sync::Arc;
 
