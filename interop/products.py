@@ -66,6 +66,7 @@ NO_TELEMETRY = {
     "subscriber:telemetry_reader": "its shapes application knows one type",
 }
 NO_TOOLS = {
+    "publisher:recorded_by_others": "the tools are those of Plainsong",
     "subscriber:telemetry_writer": "the tools are those of Plainsong",
     "publisher:telemetry_reader": "the tools are those of Plainsong",
 }

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use mcap::records::{MessageHeader, Record};
+use mcap::records::{MessageHeader, Record, SchemaHeader};
 use mcap::sans_io::linear_reader::{LinearReadEvent, LinearReader, LinearReaderOptions};
 
+use crate::compressed::inflate;
 use crate::event::{self, Event};
+use crate::foreign::{self, ForeignSchema};
 use crate::lengths;
 use crate::limits::{FLAWS_MAX, METADATA_BYTES_MAX, READ_BYTES, RECORD_BYTES_MAX};
-use crate::writer::RecordedWriter;
+use crate::writer::{MetadataError, RecordedWriter};
 
 /// Why a file is not read on.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +117,8 @@ pub struct Input<R> {
     /// Of the current chunk, the last first.
     items: Vec<Item>,
     channels: BTreeMap<u16, Known>,
+    /// What they are named by in files of others.
+    schemas: BTreeMap<u16, ForeignSchema>,
     /// The raw metadata of each channel: one may be told again, but not otherwise.
     metadata_bytes: usize,
     flaws: Vec<Flaw>,
@@ -133,6 +137,7 @@ impl<R: Read> Input<R> {
             read: 0,
             items: Vec::new(),
             channels: BTreeMap::new(),
+            schemas: BTreeMap::new(),
             metadata_bytes: 0,
             flaws: Vec::new(),
             flaw_count: 0,
@@ -209,10 +214,13 @@ impl<R: Read> Input<R> {
     fn record(&mut self, record: Record<'static>) {
         match record {
             Record::Chunk { header, data } => {
-                if !header.compression.is_empty() {
-                    let compression = header.compression.escape_debug();
-                    return self.flaw(format!("a chunk is compressed by '{compression}', which is not read"));
-                }
+                let data = match header.compression.as_str() {
+                    "" => data,
+                    compression => match inflate(compression, &data, header.uncompressed_size) {
+                        Ok(octets) => octets.into(),
+                        Err(why) => return self.flaw(why),
+                    },
+                };
                 if header.uncompressed_crc != 0 && crc32fast::hash(&data) != header.uncompressed_crc {
                     return self.flaw("a chunk is damaged: its checksum is wrong".to_owned());
                 }
@@ -238,9 +246,33 @@ impl<R: Read> Input<R> {
 
     fn content(&mut self, record: Record<'_>) {
         match record {
+            Record::Schema { header, data } => self.schema(header, &data),
             Record::Channel(channel) => self.channel(channel),
             Record::Message { header, data } => self.message(header, &data),
             _ => {}
+        }
+    }
+
+    fn schema(&mut self, header: SchemaHeader, text: &[u8]) {
+        let id = header.id;
+        let schema = ForeignSchema::new(header, text);
+        self.metadata_bytes += schema.bytes();
+        if self.metadata_bytes <= METADATA_BYTES_MAX {
+            self.schemas.entry(id).or_insert(schema);
+        }
+    }
+
+    /// The writer of a channel; else why there is none.
+    fn writer(&self, channel: &mcap::records::Channel) -> Result<RecordedWriter, String> {
+        match RecordedWriter::of_metadata(&channel.metadata) {
+            // Somebody else recorded it, who has nothing of ours.
+            Err(MetadataError::Missing(_))
+                if !channel.metadata.keys().any(|key| key.starts_with("plainsong.")) =>
+            {
+                let schema = self.schemas.get(&channel.schema_id);
+                foreign::writer(channel, schema).map_err(|error| error.to_string())
+            }
+            found => found.map_err(|error| error.to_string()),
         }
     }
 
@@ -256,7 +288,7 @@ impl<R: Read> Input<R> {
         } else if channel.topic == event::TOPIC && channel.message_encoding == "json" {
             Known::Events
         } else {
-            match RecordedWriter::of_metadata(&channel.metadata) {
+            match self.writer(&channel) {
                 Ok(writer) => {
                     self.items.push(Item::Writer(channel.id, Arc::new(writer)));
                     Known::Writer

@@ -5,7 +5,7 @@ use mcap::records::op;
 
 /// Whether anybody looks at records of this kind.
 pub(crate) const fn is_read(opcode: u8) -> bool {
-    matches!(opcode, op::CHANNEL | op::MESSAGE | op::CHUNK)
+    matches!(opcode, op::SCHEMA | op::CHANNEL | op::MESSAGE | op::CHUNK)
 }
 
 /// Whether all strings in it end before it does. Only of records that are read.
@@ -17,6 +17,8 @@ pub(crate) fn fit(opcode: u8, mut record: &[u8]) -> bool {
             skip(rest, 4).and_then(|()| skip_text(rest)).and_then(|()| skip_text(rest)).is_some()
                 && pairs_fit(rest)
         }
+        // Its id; name, encoding and text.
+        op::SCHEMA => skip(rest, 2).is_some() && (0..3).all(|_| skip_text(rest).is_some()),
         // Two times, size and checksum; the compression.
         op::CHUNK => skip(rest, 28).and_then(|()| skip_text(rest)).is_some(),
         _ => true,

@@ -6,8 +6,10 @@
 //! `docs/recording.md` tells the layout.
 #![forbid(unsafe_code)]
 
+mod compressed;
 mod event;
 mod file;
+mod foreign;
 mod input;
 mod lengths;
 mod limits;

@@ -163,9 +163,9 @@ fn play(options: &Options) -> Result<Played, Failure> {
     if found.flaw_count > 0 {
         let seconds = (found.last.saturating_sub(found.first)) as f64 / 1e9;
         eprintln!(
-            "{} is damaged in {}; what can be read of it ends {seconds:.3} s after its begin, with {}",
+            "{} has {} that cannot be read; the rest ends {seconds:.3} s after its begin, with {}",
             options.file.display(),
-            counted(found.flaw_count, "place"),
+            counted(found.flaw_count, "part"),
             counted(found.changes, "change")
         );
     }

@@ -147,7 +147,10 @@ fn once(
         let options = WriteOptions::new().source_timestamp(stamp);
         let result = match &change {
             Change::Sample { writer, payload, .. } => match writers.get(*writer) {
-                Some(player) => player.write(payload, &options).map(|()| played.samples += 1),
+                Some(player) => {
+                    let written = player.write(payload, &options).map_err(|error| error.to_string());
+                    written.map(|()| played.samples += 1)
+                }
                 // It comes after the departure of its writer.
                 None => continue,
             },

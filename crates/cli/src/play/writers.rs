@@ -110,8 +110,8 @@ impl Writers {
         self.players.iter().find(|(_, player)| player.recorded.guid == writer).map(|(id, _)| *id)
     }
 
-    /// Ends an instance, or a writer. Whether there was something to do.
-    pub(super) fn end(&mut self, event: &Event, options: &WriteOptions) -> Result<bool, Error> {
+    /// Ends an instance, or a writer. Whether there was something to do; else why that cannot be.
+    pub(super) fn end(&mut self, event: &Event, options: &WriteOptions) -> Result<bool, String> {
         let Some(id) = self.id_of(event.writer) else { return Ok(false) };
         if event.kind == EventKind::Departure {
             if let Some(player) = self.players.remove(&id) {
@@ -120,7 +120,14 @@ impl Writers {
             return Ok(false);
         }
         let Some(player) = self.players.get(&id) else { return Ok(false) };
-        player.end(event, options)?;
+        if player.ty.is_opaque() {
+            let recorded = &player.recorded;
+            return Err(format!(
+                "topic '{}': an instance cannot be ended, for writer {} did not tell its type '{}', and so what its key is",
+                recorded.topic, recorded.guid, recorded.type_name
+            ));
+        }
+        player.end(event, options).map_err(|error| error.to_string())?;
         Ok(true)
     }
 
