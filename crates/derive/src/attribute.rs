@@ -232,7 +232,7 @@ impl MemberAttributes {
             }
             _ => {
                 return Err(meta.error(
-                    "unknown attribute of a member; known are name, key, id, hashid, bound, element, key_element, octet, alias, \
+                    "unknown attribute of a member; known are name, key, id, hashid, bound, element, key_element, octet, alias, unit, min, max, \
                      optional, default, must_understand, try_construct, external, base, case in unions, bits and \
                      position in bit sets",
                 ));

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::meta::ParseNestedMeta;
 use syn::spanned::Spanned;
-use syn::{Error, LitInt, LitStr, Type};
+use syn::{Error, Expr, ExprLit, Lit, LitInt, LitStr, Type, UnOp};
 
 /// The name of an attribute; empty where it is a path.
 pub(crate) fn attribute_name(meta: &ParseNestedMeta<'_>) -> String {
@@ -40,6 +40,33 @@ pub(crate) struct Bounds {
     element: Option<Box<Self>>,
     /// The names that typedefs give the type, the outermost first.
     aliases: Vec<LitStr>,
+    annotations: Annotations,
+}
+
+/// What others are told of a member besides its type.
+#[derive(Default)]
+struct Annotations {
+    unit: Option<LitStr>,
+    min: Option<TokenStream>,
+    max: Option<TokenStream>,
+}
+
+/// An expression: the `AnnotationValue` of a number.
+fn number(meta: &ParseNestedMeta<'_>) -> syn::Result<TokenStream> {
+    let value: Expr = meta.value()?.parse()?;
+    let literal = match &value {
+        Expr::Unary(negative) if matches!(negative.op, UnOp::Neg(_)) => &*negative.expr,
+        positive => positive,
+    };
+    match literal {
+        Expr::Lit(ExprLit { lit: Lit::Int(_), .. }) => {
+            Ok(quote!(dds_types::AnnotationValue::integer(#value)))
+        }
+        Expr::Lit(ExprLit { lit: Lit::Float(_), .. }) => {
+            Ok(quote!(dds_types::AnnotationValue::float(#value)))
+        }
+        other => Err(Error::new(other.span(), "min and max are numbers")),
+    }
 }
 
 impl Bounds {
@@ -53,6 +80,9 @@ impl Bounds {
             }
             "octet" => self.octet = true,
             "alias" => self.aliases.push(meta.value()?.parse()?),
+            "unit" => self.annotations.unit = Some(meta.value()?.parse()?),
+            "min" => self.annotations.min = Some(number(meta)?),
+            "max" => self.annotations.max = Some(number(meta)?),
             "try_construct" => {
                 let kind: LitStr = meta.value()?.parse()?;
                 self.try_construct = match kind.value().as_str() {
@@ -75,7 +105,9 @@ impl Bounds {
     fn take_inner(inner: &mut Option<Box<Self>>, meta: &ParseNestedMeta<'_>) -> syn::Result<()> {
         let inner = inner.get_or_insert_default();
         meta.parse_nested_meta(|meta| {
-            if inner.take(&meta)? {
+            // These are about members alone.
+            let of_member = matches!(attribute_name(&meta).as_str(), "unit" | "min" | "max");
+            if !of_member && inner.take(&meta)? {
                 return Ok(());
             }
             Err(meta.error(
@@ -123,6 +155,18 @@ impl Bounds {
         }
     }
 
+    /// An expression: the `AnnotationsDescription` of the member.
+    pub(crate) fn describe_annotations(&self) -> TokenStream {
+        let Annotations { unit, min, max } = &self.annotations;
+        let option = |value: Option<TokenStream>| match value {
+            Some(value) => quote!(::core::option::Option::Some(#value)),
+            None => quote!(::core::option::Option::None),
+        };
+        let unit = option(unit.as_ref().map(|unit| quote!(#unit)));
+        let (min, max) = (option(min.clone()), option(max.clone()));
+        quote!(dds_types::AnnotationsDescription { unit: #unit, min: #min, max: #max })
+    }
+
     /// The `TryConstruct` of the member.
     pub(crate) fn describe_try_construct(&self) -> TokenStream {
         self.try_construct.tokens()
@@ -157,6 +201,7 @@ impl Bounds {
         key: None,
         element: None,
         aliases: Vec::new(),
+        annotations: Annotations { unit: None, min: None, max: None },
     };
 
     /// Statements that refuse to encode `value`, a reference, where it is too long.

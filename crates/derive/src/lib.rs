@@ -117,6 +117,7 @@ fn describe_member(
     bounds: &Bounds,
 ) -> TokenStream {
     let (limits, try_construct) = (bounds.describe(), bounds.describe_try_construct());
+    let annotations = bounds.describe_annotations();
     quote_spanned! {ty.span()=>
         dds_types::MemberDescription {
             name: #name,
@@ -127,6 +128,7 @@ fn describe_member(
             external: #external,
             try_construct: #try_construct,
             bounds: const { &#limits },
+            annotations: const { &#annotations },
             describe: <#ty as dds_cdr::Member>::describe_member,
         }
     }

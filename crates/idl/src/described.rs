@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use plainsong_proto::types::{
-    Bitfield as DescribedField, Bitflag, Definition as Described, Extensibility as Evolution,
-    Primitive as Basic, TryConstruct as Construct, TypeDescription, TypeHash, TypeIdentifier, TypeObject,
-    member_flag,
+    AnnotationValue, Bitfield as DescribedField, Bitflag, Definition as Described,
+    Extensibility as Evolution, MemberAnnotations, Primitive as Basic, TryConstruct as Construct,
+    TypeDescription, TypeHash, TypeIdentifier, TypeObject, member_flag,
 };
 
 use crate::backend::{Backend, Options};
@@ -17,8 +17,9 @@ use crate::limits::{DESCRIBED_DEPTH_MAX, DESCRIBED_TYPES_MAX};
 use crate::model::{
     Aggregate, AutoId, Bitfield, Bitmask, Bitset, Case, Definition, DefinitionId, DefinitionKind, Element,
     Enumeration, Extensibility, Flag, Literal, Member, Model, Primitive, Structure, TryConstruct, Type,
-    Union,
+    Union, Value,
 };
+use crate::resolve::range;
 
 /// Why a described type has no IDL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -230,6 +231,23 @@ fn types_of(definition: &Described) -> impl Iterator<Item = &TypeIdentifier> {
     types.into_iter()
 }
 
+/// A member with its unit and range. Bounds that are none of its type are left out.
+fn annotated(mut member: Member, annotations: &MemberAnnotations) -> Member {
+    member.unit = annotations.unit.as_deref().map(Into::into);
+    let value = |told: Option<AnnotationValue>| match &member.ty {
+        Type::Primitive(Primitive::Float32 | Primitive::Float64 | Primitive::Float128) => {
+            told.map(AnnotationValue::as_float).filter(|it| it.is_finite()).map(Value::Float)
+        }
+        Type::Primitive(primitive) => {
+            let (least, greatest) = range(*primitive)?;
+            told?.as_integer().filter(|it| (least..=greatest).contains(it)).map(Value::Integer)
+        }
+        _ => None,
+    };
+    (member.min, member.max) = (value(annotations.min), value(annotations.max));
+    member
+}
+
 /// One type on its way into the model.
 struct Own<'a> {
     types: &'a Types,
@@ -263,7 +281,9 @@ impl Own<'_> {
                     _ => return Err(self.unsupported("a base that is no structure")),
                 };
                 let members = members.iter().map(|member| {
-                    self.member(member.name.text.as_deref(), &member.ty, member.id, member.flags)
+                    let told =
+                        self.member(member.name.text.as_deref(), &member.ty, member.id, member.flags)?;
+                    Ok(annotated(told, &member.annotations))
                 });
                 let members = members.collect::<Found<_>>()?;
                 DefinitionKind::Structure(Structure {
@@ -282,15 +302,12 @@ impl Own<'_> {
             } => {
                 let discriminator = self.ty(discriminator, false, 0)?;
                 let cases = members.iter().map(|member| {
+                    let flags = member.flags & !member_flag::DEFAULT;
+                    let told = self.member(member.name.text.as_deref(), &member.ty, member.id, flags)?;
                     Ok(Case {
                         labels: member.labels.iter().copied().map(i64::from).collect(),
                         default: member.flags & member_flag::DEFAULT != 0,
-                        member: self.member(
-                            member.name.text.as_deref(),
-                            &member.ty,
-                            member.id,
-                            member.flags & !member_flag::DEFAULT,
-                        )?,
+                        member: annotated(told, &member.annotations),
                     })
                 });
                 let cases = cases.collect::<Found<_>>()?;

@@ -324,12 +324,17 @@ mod bits {
 
     fn bits(types: &mut TypeBuilder) -> Option<TypeIdentifiers> {
         struct Bits;
-        let field = FieldDescription { name: "low", position: 0, bits: 3, holder: Primitive::Uint8 };
-        types.bitset(TypeId::of::<Bits>(), "Bits", &[field])
+        let field = |name, position, bits, holder| FieldDescription { name, position, bits, holder };
+        let fields = [
+            field("low", 0, 3, Primitive::Uint8),
+            field("on", 3, 1, Primitive::Boolean),
+            field("high", 5, 3, Primitive::Int8),
+        ];
+        types.bitset(TypeId::of::<Bits>(), "Bits", &fields)
     }
 
     #[test]
-    fn bitmasks_are_the_names_of_their_flags_and_bitsets_are_numbers() {
+    fn bitmasks_are_the_names_of_their_flags_and_bitsets_their_fields() {
         struct Door;
         let about = AggregateDescription {
             rust_type: TypeId::of::<Door>(),
@@ -344,10 +349,27 @@ mod bits {
         let read = |text: &str| ty.deserialize_data(&mut serde_json::Deserializer::from_str(text));
         let data = read(r#"{"access":["ADMIN","READ",4],"bits":5}"#).unwrap();
         assert_eq!(data.get("access").unwrap().get(), DataValue::Bitmask(0x8005));
-        assert_eq!(serde_json::to_string(&data).unwrap(), r#"{"access":["READ","ADMIN",4],"bits":5}"#);
+        assert_eq!(
+            serde_json::to_string(&data).unwrap(),
+            r#"{"access":["READ","ADMIN",4],"bits":{"low":5,"on":false,"high":0}}"#
+        );
         let mut payload = Vec::new();
         data.write(XcdrVersion::Xcdr2, Endianness::Big, &mut payload).unwrap();
         assert_eq!(payload[4..7], [0x80, 5, 5]);
+        let data = read(r#"{"bits":{"high":-2,"on":true,"low":7}}"#).unwrap();
+        assert_eq!(data.get("bits").unwrap().get(), DataValue::Bitmask(0b1100_1111));
+        let gap = read(r#"{"bits":16}"#).unwrap();
+        let text = r#"{"access":[],"bits":16}"#;
+        assert_eq!(serde_json::to_string(&gap).unwrap(), text, "no field has this bit");
+        for (text, words) in [
+            (r#"{"bits":{"low":8}}"#, "member `bits.low`: expected a value of 3 bits, found 8"),
+            (r#"{"bits":{"high":4}}"#, "member `bits.high`: expected a value of 3 bits, found 4"),
+            (r#"{"bits":{"low":1,"low":1}}"#, "member `bits.low`: expected one value, found a second one"),
+            (r#"{"bits":{"middle":1}}"#, "member `bits`: expected "),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(words), "{error}");
+        }
         let error = read(r#"{"access":["FLY"]}"#).unwrap_err().to_string();
         let words = "member `access`: expected flags of Access (READ, WRITE, ADMIN), found \"FLY\"";
         assert!(error.starts_with(words), "{error}");

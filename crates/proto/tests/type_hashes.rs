@@ -167,6 +167,31 @@ enum Which {
     B(Vec<i32>),
 }
 
+#[derive(DdsType)]
+#[dds(crate = "plainsong_proto", name = "told::Ranged", mutable)]
+struct Ranged {
+    #[dds(unit = "m")]
+    one: i32,
+    #[dds(min = 1.5)]
+    two: f64,
+    #[dds(min = 1, max = 200, octet)]
+    three: u8,
+    #[dds(max = 7)]
+    four: f64,
+    #[dds(min = -3)]
+    five: i64,
+    #[dds(min = 2)]
+    six: f32,
+    #[dds(unit = "s")]
+    seven: Option<u16>,
+    #[dds(unit = "m")]
+    eight: Vec<f64>,
+    #[dds(max = 3_000_000_000)]
+    nine: u32,
+    #[dds(max = 5_000_000_000)]
+    ten: u64,
+}
+
 /// A typedef of what contains it.
 #[derive(DdsType)]
 #[dds(crate = "plainsong_proto", name = "names::Item")]
@@ -243,6 +268,11 @@ const WHICH: &str = concat!(
     "0200000014000000f243f1ab2fc06a0819c7711a525406002d00000014000000f22d9ee2b0bc786a8db75487d118de00",
     "3c000000",
 );
+const RANGED: &str = concat!(
+    "6000000001100040280000002400000014000000f1ae478c56ec9ffd5ded00c9f03d0b00bb0000000000000004000000",
+    "0000000002100040280000002400000014000000f21e4271ceaedc201db23d3be3330400da0100000000000004000000",
+    "00000000",
+);
 // By the Python package.
 const NODE: &str = concat!(
     "d000000001100040600000005c00000024000000b000000018000000f10068ccbad520a5124b542f2ef3b50001000000",
@@ -308,6 +338,11 @@ fn types_that_contain_themselves_are_told_as_cyclone_tells_them() {
 fn typedefs_are_told_as_cyclone_tells_them() {
     assert_told::<Named>(NAMED);
     assert_told::<Which>(WHICH);
+}
+
+#[test]
+fn units_and_ranges_are_told_as_cyclone_tells_them() {
+    assert_told::<Ranged>(RANGED);
 }
 
 /// The Python package tells these, too, with a hash that is not that of what it tells.

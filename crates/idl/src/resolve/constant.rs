@@ -10,7 +10,7 @@ use crate::model::{DefinitionKind, Primitive, Type, Value};
 use crate::source::Span;
 
 /// The least and greatest value of an integer type.
-pub(super) const fn range(primitive: Primitive) -> Option<(i128, i128)> {
+pub(crate) const fn range(primitive: Primitive) -> Option<(i128, i128)> {
     Some(match primitive {
         Primitive::Int8 => (i8::MIN as i128, i8::MAX as i128),
         Primitive::Octet | Primitive::UInt8 => (0, u8::MAX as i128),

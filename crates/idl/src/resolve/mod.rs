@@ -23,6 +23,8 @@ use crate::source::{FileId, Span};
 
 use annotation::{Annotations, Target};
 pub(crate) use constant::keyword;
+#[cfg(feature = "described")]
+pub(crate) use constant::range;
 use scope::{Declared, Scope, ScopeId, SymbolKind};
 pub(crate) use structure::hash_id;
 

@@ -149,6 +149,15 @@ impl Writer<'_> {
             attributes.push(format!("id = {}", member.id));
         }
         attributes.extend(limits);
+        attributes.extend(member.unit.as_ref().map(|unit| format!("unit = {:?}", &**unit)));
+        for (name, value) in [("min", &member.min), ("max", &member.max)] {
+            // Others are told numbers.
+            match value {
+                Some(Value::Integer(number)) => attributes.push(format!("{name} = {number}")),
+                Some(Value::Float(number)) => attributes.push(format!("{name} = {number:?}")),
+                _ => {}
+            }
+        }
         attributes
     }
 

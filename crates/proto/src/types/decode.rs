@@ -2,8 +2,9 @@
 //! the decoder bounds depth, counts and memory.
 
 use super::{
-    Bitfield, Bitflag, COMPONENT_TYPES_MAX, ComponentPlace, Definition, Literal, MemberName, Primitive,
-    StructureMember, TypeHash, TypeIdentifier, TypeObject, UnionMember, kind, type_flag,
+    AnnotationValue, Bitfield, Bitflag, COMPONENT_TYPES_MAX, ComponentPlace, Definition, Literal,
+    MemberAnnotations, MemberName, Primitive, StructureMember, TypeHash, TypeIdentifier, TypeObject,
+    UnionMember, kind, type_flag,
 };
 use crate::cdr::{Cdr, Decoder, Endianness, Extensibility, XcdrVersion};
 use crate::malformed::Malformed;
@@ -240,6 +241,55 @@ fn member_name(decoder: &mut Decoder<'_>, complete: bool) -> Result<MemberName, 
     }
 }
 
+/// What follows the name of a member; what is told in another way than anybody does counts as nothing.
+fn annotations(decoder: &mut Decoder<'_>, complete: bool) -> MemberAnnotations {
+    let mark = decoder.mark();
+    let told = if complete { told_annotations(decoder) } else { Ok(MemberAnnotations::default()) };
+    told.unwrap_or_else(|_| {
+        decoder.reset(mark);
+        MemberAnnotations::default()
+    })
+}
+
+fn told_annotations(decoder: &mut Decoder<'_>) -> Result<MemberAnnotations, Malformed> {
+    if decoder.take_array()? != [1] {
+        return Ok(MemberAnnotations::default());
+    }
+    delimited(decoder, |decoder| {
+        Ok(MemberAnnotations {
+            unit: optional(decoder, name)?,
+            min: optional(decoder, annotation_value)?,
+            max: optional(decoder, annotation_value)?,
+        })
+    })
+}
+
+fn optional<'a, T>(
+    decoder: &mut Decoder<'a>,
+    value: impl FnOnce(&mut Decoder<'a>) -> Result<T, Malformed>,
+) -> Result<Option<T>, Malformed> {
+    match decoder.take_array()? {
+        [0] => Ok(None),
+        [1] => value(decoder).map(Some),
+        _ => Err(Malformed::InvalidBoolean),
+    }
+}
+
+/// A number; other values are no bounds.
+fn annotation_value(decoder: &mut Decoder<'_>) -> Result<AnnotationValue, Malformed> {
+    let [kind] = decoder.take_array()?;
+    let kind = Primitive::of_kind(kind).ok_or(Malformed::InvalidDiscriminator)?;
+    let mut value = AnnotationValue { kind, bits: 0 };
+    value.bits = match value.octets() {
+        1 => decoder.take_array().map(|[octet]| u64::from(octet))?,
+        2 => decoder.take_u16()?.into(),
+        4 => decoder.take_u32()?.into(),
+        8 => u64::decode(decoder)?,
+        _ => return Err(Malformed::InvalidDiscriminator),
+    };
+    Ok(value)
+}
+
 fn structure_member(decoder: &mut Decoder<'_>, complete: bool) -> Result<StructureMember, Malformed> {
     delimited(decoder, |decoder| {
         Ok(StructureMember {
@@ -247,6 +297,7 @@ fn structure_member(decoder: &mut Decoder<'_>, complete: bool) -> Result<Structu
             flags: decoder.take_u16()?,
             ty: TypeIdentifier::decode(decoder)?,
             name: member_name(decoder, complete)?,
+            annotations: annotations(decoder, complete),
         })
     })
 }
@@ -258,7 +309,8 @@ fn union_member(decoder: &mut Decoder<'_>, complete: bool) -> Result<UnionMember
         let count = decoder.take_count(4)?;
         let labels =
             (0..count).map(|_| decoder.take_u32().map(u32::cast_signed)).collect::<Result<_, _>>()?;
-        Ok(UnionMember { id, flags, ty, labels, name: member_name(decoder, complete)? })
+        let name = member_name(decoder, complete)?;
+        Ok(UnionMember { id, flags, ty, labels, name, annotations: annotations(decoder, complete) })
     })
 }
 

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::components::{Components, TypeKey};
 use super::hash::component_bytes;
 use super::{
-    Bitfield, Bitflag, Definition, Literal, MemberName, OBJECT_BYTES_MAX, Primitive, StructureMember,
-    TryConstruct, TypeHash, TypeIdentifier, TypeInformation, TypeObject, TypeWithDependencies, UnionMember,
-    member_flag,
+    AnnotationValue, Bitfield, Bitflag, Definition, Literal, MemberAnnotations, MemberName, OBJECT_BYTES_MAX,
+    Primitive, StructureMember, TryConstruct, TypeHash, TypeIdentifier, TypeInformation, TypeObject,
+    TypeWithDependencies, UnionMember, member_flag,
 };
 use crate::cdr::{DdsType, Extensibility};
 
@@ -133,8 +133,30 @@ pub struct MemberDescription {
     pub try_construct: TryConstruct,
     /// Its bound, and those of what it consists of.
     pub bounds: &'static Bounds,
+    /// What complete TypeObjects tell besides.
+    pub annotations: &'static AnnotationsDescription,
     /// Describes its type.
     pub describe: Describe,
+}
+
+/// Annotations of a member, as `#[derive(DdsType)]` tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnotationsDescription {
+    /// `@unit`
+    pub unit: Option<&'static str>,
+    /// `@min`
+    pub min: Option<AnnotationValue>,
+    /// `@max`
+    pub max: Option<AnnotationValue>,
+}
+
+impl AnnotationsDescription {
+    /// No annotations.
+    pub const NONE: Self = Self { unit: None, min: None, max: None };
+
+    fn told(&self) -> MemberAnnotations {
+        MemberAnnotations { unit: self.unit.map(str::to_owned), min: self.min, max: self.max }
+    }
 }
 
 /// What limits a string or collection, and its elements.
@@ -293,6 +315,7 @@ impl MemberDescription {
             external: false,
             try_construct: TryConstruct::Discard,
             bounds: &Bounds::NONE,
+            annotations: &AnnotationsDescription::NONE,
             describe,
         }
     }
@@ -320,6 +343,7 @@ impl MemberDescription {
             flags: self.flags(),
             ty: pick(ty, complete),
             name: MemberName::new(self.name),
+            annotations: self.annotations.told(),
         }
     }
 }
@@ -365,6 +389,7 @@ impl CaseDescription<'_> {
             ty: pick(ty, complete),
             labels: labels.to_vec(),
             name: MemberName::new(self.member.name),
+            annotations: self.member.annotations.told(),
         }
     }
 

@@ -1,10 +1,10 @@
 //! TypeIdentifiers and TypeObjects to octets: XCDR2, little endian (XTypes 1.3 Annex B).
 
 use super::{
-    Bitfield, Bitflag, Definition, Literal, MemberName, StructureMember, TypeHash, TypeIdentifier,
-    TypeObject, UnionMember, kind, type_flag,
+    AnnotationValue, Bitfield, Bitflag, Definition, Literal, MemberAnnotations, MemberName, StructureMember,
+    TypeHash, TypeIdentifier, TypeObject, UnionMember, kind, type_flag,
 };
-use crate::cdr::{EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
+use crate::cdr::{Cdr, EncodeError, Encoder, Endianness, Extensibility, XcdrVersion};
 
 type Encoded = Result<(), EncodeError>;
 
@@ -225,7 +225,7 @@ impl StructureMember {
             encoder.put_u32(self.id)?;
             encoder.put_u16(self.flags)?;
             self.ty.encode(encoder)?;
-            self.name.encode(encoder, complete)
+            self.name.encode_with(&self.annotations, encoder, complete)
         })
     }
 }
@@ -238,7 +238,7 @@ impl UnionMember {
             self.ty.encode(encoder)?;
             encoder.put_length(self.labels.len())?;
             self.labels.iter().try_for_each(|label| encoder.put_u32(label.cast_unsigned()))?;
-            self.name.encode(encoder, complete)
+            self.name.encode_with(&self.annotations, encoder, complete)
         })
     }
 }
@@ -279,14 +279,54 @@ impl Bitfield {
 impl MemberName {
     /// `CompleteMemberDetail` without annotations, or `MinimalMemberDetail`.
     fn encode(&self, encoder: &mut Encoder<'_>, complete: bool) -> Encoded {
-        match &self.text {
-            Some(text) if complete => {
-                put_string(encoder, text)?;
-                put_no_annotations(encoder)
-            }
-            _ => encoder.put(&self.hash),
+        self.encode_with(&MemberAnnotations::default(), encoder, complete)
+    }
+
+    fn encode_with(
+        &self,
+        annotations: &MemberAnnotations,
+        encoder: &mut Encoder<'_>,
+        complete: bool,
+    ) -> Encoded {
+        let Some(text) = self.text.as_deref().filter(|_| complete) else { return encoder.put(&self.hash) };
+        put_string(encoder, text)?;
+        if annotations.is_empty() {
+            return put_no_annotations(encoder);
+        }
+        encoder.put(&[1])?;
+        delimited(encoder, |encoder| {
+            put_optional(encoder, annotations.unit.as_deref(), put_string)?;
+            put_optional(encoder, annotations.min, |encoder, value| value.encode(encoder))?;
+            put_optional(encoder, annotations.max, |encoder, value| value.encode(encoder))?;
+            // The name that `@hashid` has: its hash is the id.
+            encoder.put(&[0])
+        })?;
+        // Annotations of the application.
+        encoder.put(&[0])
+    }
+}
+
+impl AnnotationValue {
+    #[allow(clippy::cast_possible_truncation, reason = "the kind says how many octets there are")]
+    fn encode(self, encoder: &mut Encoder<'_>) -> Encoded {
+        encoder.put(&[self.kind as u8])?;
+        match self.octets() {
+            1 => encoder.put(&[self.bits as u8]),
+            2 => encoder.put_u16(self.bits as u16),
+            4 => encoder.put_u32(self.bits as u32),
+            _ => Cdr::encode(&self.bits, encoder),
         }
     }
+}
+
+fn put_optional<T>(
+    encoder: &mut Encoder<'_>,
+    value: Option<T>,
+    put: impl FnOnce(&mut Encoder<'_>, T) -> Encoded,
+) -> Encoded {
+    let Some(value) = value else { return encoder.put(&[0]) };
+    encoder.put(&[1])?;
+    put(encoder, value)
 }
 
 /// `CompleteTypeDetail` without annotations, or nothing in minimal TypeObjects.

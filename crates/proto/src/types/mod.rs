@@ -24,8 +24,8 @@ mod tests;
 
 pub use compare::{AssignabilityRules, TypeDifference};
 pub use describe::{
-    AggregateDescription, BitsDescription, Bounds, CaseDescription, Describe, FieldDescription,
-    FlagDescription, MemberDescription, TypeBuilder, TypeDescription, TypeIdentifiers,
+    AggregateDescription, AnnotationsDescription, BitsDescription, Bounds, CaseDescription, Describe,
+    FieldDescription, FlagDescription, MemberDescription, TypeBuilder, TypeDescription, TypeIdentifiers,
 };
 pub use extensibility::Extensibility;
 pub(crate) use information::TypeIds;
@@ -175,6 +175,94 @@ impl MemberName {
     }
 }
 
+/// What complete TypeObjects tell of a member besides its type: `AppliedBuiltinMemberAnnotations` (Annex B).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemberAnnotations {
+    /// `@unit`
+    pub unit: Option<String>,
+    /// `@min`, or the first part of `@range`.
+    pub min: Option<AnnotationValue>,
+    /// `@max`, or the second part of `@range`.
+    pub max: Option<AnnotationValue>,
+}
+
+impl MemberAnnotations {
+    /// Whether nothing is told.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.unit.is_none() && self.min.is_none() && self.max.is_none()
+    }
+}
+
+/// A number in an annotation: `AnnotationParameterValue`, of which nobody tells other values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnnotationValue {
+    kind: Primitive,
+    /// As many of the lowest as the kind has.
+    bits: u64,
+}
+
+impl AnnotationValue {
+    /// An integer, in the smallest type that IDL would give it, from 32 bits on, as Cyclone DDS tells it.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the ranges are looked at")]
+    pub const fn integer(value: i128) -> Self {
+        let kind = if value >= i32::MIN as i128 && value <= i32::MAX as i128 {
+            Primitive::Int32
+        } else if value >= 0 && value <= u32::MAX as i128 {
+            Primitive::Uint32
+        } else if value >= i64::MIN as i128 && value <= i64::MAX as i128 {
+            Primitive::Int64
+        } else {
+            Primitive::Uint64
+        };
+        Self { kind, bits: value as u64 }
+    }
+
+    /// A floating-point number.
+    #[must_use]
+    pub const fn float(value: f64) -> Self {
+        Self { kind: Primitive::Float64, bits: value.to_bits() }
+    }
+
+    /// How many octets it has; 0 of what is no number of at most eight.
+    const fn octets(self) -> usize {
+        match self.kind {
+            Primitive::Int8 | Primitive::Uint8 | Primitive::Byte => 1,
+            Primitive::Int16 | Primitive::Uint16 => 2,
+            Primitive::Int32 | Primitive::Uint32 | Primitive::Float32 => 4,
+            Primitive::Int64 | Primitive::Uint64 | Primitive::Float64 => 8,
+            Primitive::Boolean | Primitive::Char8 | Primitive::Char16 | Primitive::Float128 => 0,
+        }
+    }
+
+    /// Its value, if it is an integer.
+    #[must_use]
+    pub const fn as_integer(self) -> Option<i128> {
+        Some(match self.kind {
+            Primitive::Int8 => self.bits as i8 as i128,
+            Primitive::Int16 => self.bits as i16 as i128,
+            Primitive::Int32 => self.bits as i32 as i128,
+            Primitive::Int64 => self.bits.cast_signed() as i128,
+            Primitive::Byte | Primitive::Uint8 => self.bits as u8 as i128,
+            Primitive::Uint16 => self.bits as u16 as i128,
+            Primitive::Uint32 => self.bits as u32 as i128,
+            Primitive::Uint64 => self.bits as i128,
+            _ => return None,
+        })
+    }
+
+    /// Its value, as a floating-point number.
+    #[must_use]
+    pub const fn as_float(self) -> f64 {
+        match (self.kind, self.as_integer()) {
+            (_, Some(integer)) => integer as f64,
+            (Primitive::Float32, None) => f32::from_bits(self.bits as u32) as f64,
+            _ => f64::from_bits(self.bits),
+        }
+    }
+}
+
 /// `MemberFlag` (Annex B).
 pub mod member_flag {
     /// What happens to a value that does not fit: DISCARD, the default. See [`super::TryConstruct`].
@@ -241,6 +329,8 @@ pub struct StructureMember {
     pub ty: TypeIdentifier,
     /// Its name.
     pub name: MemberName,
+    /// What complete TypeObjects tell besides.
+    pub annotations: MemberAnnotations,
 }
 
 impl StructureMember {
@@ -262,6 +352,8 @@ pub struct UnionMember {
     pub labels: Vec<i32>,
     /// Its name.
     pub name: MemberName,
+    /// What complete TypeObjects tell besides.
+    pub annotations: MemberAnnotations,
 }
 
 /// A literal of an enumeration.

@@ -120,6 +120,7 @@ fn structure(name: &str, members: Vec<TypeIdentifier>) -> TypeObject {
         flags: member_flag::DISCARD,
         ty,
         name: MemberName::new(&format!("m{id}")),
+        annotations: MemberAnnotations::default(),
     });
     TypeObject {
         name: Some(name.into()),

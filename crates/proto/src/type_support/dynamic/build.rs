@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::model::{Bitmask, Enumeration, Kind, Member, Structure, Type, Union, primitive_bytes};
+use super::model::{Bitmask, Enumeration, Field, Kind, Member, Structure, Type, Union, primitive_bytes};
 use super::path::DISCRIMINATOR;
 use crate::cdr::{DEPTH_MAX, Extensibility, Extent};
 use crate::types::{
-    Bitflag, Definition, Literal, Primitive, StructureMember, TypeDescription, TypeHash, TypeIdentifier,
-    TypeInformation, TypeObject, UnionMember, member_flag,
+    Bitfield, Bitflag, Definition, Literal, Primitive, StructureMember, TypeDescription, TypeHash,
+    TypeIdentifier, TypeInformation, TypeObject, UnionMember, member_flag,
 };
 
 /// Why a description makes no type.
@@ -168,8 +168,9 @@ impl Builder<'_> {
             Definition::Bitset { fields } => {
                 let bits = fields.iter().map(|it| it.position.saturating_add(u16::from(it.bits))).max();
                 let bytes = holder_bytes(bits.unwrap_or(0));
-                let flags = Vec::new();
-                Ok(Arc::new(number(Kind::Bitmask(Bitmask { name: self.name.clone(), bytes, flags }), bytes)))
+                let (flags, fields) = (Vec::new(), named_fields(fields, bytes));
+                let bitset = Bitmask { name: self.name.clone(), bytes, flags, fields };
+                Ok(Arc::new(number(Kind::Bitmask(bitset), bytes)))
             }
             Definition::Other(_) => self.unsupported("an annotation or an extension of the type system"),
         }?;
@@ -212,7 +213,8 @@ impl Builder<'_> {
         {
             return self.unsupported("two flags of one name or position");
         }
-        Ok(number(Kind::Bitmask(Bitmask { name: self.name.clone(), bytes, flags }), bytes))
+        let fields = Vec::new();
+        Ok(number(Kind::Bitmask(Bitmask { name: self.name.clone(), bytes, flags, fields }), bytes))
     }
 
     fn array(&self, bounds: &[u32], element: Arc<Type>) -> Built<Type> {
@@ -274,7 +276,7 @@ impl Builder<'_> {
         self.members_left =
             left.filter(|_| members.len() + own.len() <= MEMBERS_MAX).ok_or_else(|| self.too_large())?;
         for member in own {
-            let StructureMember { id, flags, ty, name } = member;
+            let StructureMember { id, flags, ty, name, .. } = member;
             members.push(self.member(name.text.as_deref(), *flags, *id, ty)?);
         }
         Ok(members)
@@ -354,7 +356,7 @@ impl Builder<'_> {
         self.members_left = left.filter(|_| fits).ok_or_else(|| self.too_large())?;
         let (mut cases, mut labels, mut default) = (Vec::new(), Vec::new(), None);
         for (place, member) in members.iter().enumerate() {
-            let UnionMember { id, flags, ty, labels: selecting, name } = member;
+            let UnionMember { id, flags, ty, labels: selecting, name, .. } = member;
             labels.extend(selecting.iter().map(|label| (i64::from(*label), place)));
             if flags & member_flag::DEFAULT != 0 {
                 default = Some(place);
@@ -393,6 +395,23 @@ impl Builder<'_> {
             }),
         })
     }
+}
+
+/// The fields of a bit set that takes so many octets; none if some have no name, or share it or bits.
+fn named_fields(fields: Vec<Bitfield>, bytes: usize) -> Vec<Field> {
+    let count = fields.len();
+    let named = |it: Bitfield| {
+        let (name, bits) = (it.name.text?, u16::from(it.bits));
+        let fits = bits > 0 && usize::from(it.position.saturating_add(bits)) <= 8 * bytes;
+        fits.then_some(Field { name, position: it.position, bits, holder: it.holder })
+    };
+    let mut fields: Vec<Field> = fields.into_iter().filter_map(named).collect();
+    fields.sort_by_key(|field| field.position);
+    let taken =
+        fields.iter().try_fold(0_u64, |taken, it| (taken & it.mask() == 0).then_some(taken | it.mask()));
+    let is_good =
+        fields.len() == count && taken.is_some() && !has_twice(fields.iter().map(|it| it.name.as_str()));
+    if is_good { fields } else { Vec::new() }
 }
 
 fn has_twice<T: Ord>(all: impl Iterator<Item = T>) -> bool {

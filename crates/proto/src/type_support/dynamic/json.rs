@@ -36,6 +36,17 @@ impl Serialize for DataRef<'_> {
                 Kind::Bitmask(bitmask) if !bitmask.flags.is_empty() => {
                     serialize_flags(bitmask, bits, serializer)
                 }
+                Kind::Bitmask(bitset) if bitset.has_in_fields(bits) => {
+                    let mut map = serializer.serialize_map(None)?;
+                    for field in &bitset.fields {
+                        match (field.holder, field.value_of(bits)) {
+                            (Primitive::Boolean, value) => map.serialize_entry(&field.name, &(value != 0))?,
+                            (_, value) if value < 0 => map.serialize_entry(&field.name, &(value as i64))?,
+                            (_, value) => map.serialize_entry(&field.name, &(value as u64))?,
+                        }
+                    }
+                    map.end()
+                }
                 _ => serializer.serialize_u64(bits),
             },
             DataValue::Float32(number) if number.is_finite() => serializer.serialize_f32(number),
@@ -338,6 +349,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let value = match &ty.kind {
             Kind::Structure(structure) => structure_of(ty, structure, reading, map)?,
             Kind::Union(union) => union_of(ty, union, reading, map)?,
+            Kind::Bitmask(bitset) if !bitset.fields.is_empty() => bitset_of(ty, bitset, reading, map)?,
             Kind::Map { bound, key, element } if has_key_text(key) => {
                 let values = pairs_of(key, element, reading, map)?;
                 check_pairs(ty, reading, &values, *bound)?;
@@ -397,6 +409,62 @@ fn structure_of<'de, A: MapAccess<'de>>(
         reading.path.truncate(start);
     }
     Ok(Value::Structure(values))
+}
+
+/// A bit set by its fields; those that are not told are 0.
+fn bitset_of<'de, A: MapAccess<'de>>(
+    ty: &Type,
+    bitset: &Bitmask,
+    reading: &mut Reading,
+    mut map: A,
+) -> Result<Value<'static>, A::Error> {
+    let (mut bits, mut told) = (0, 0);
+    while let Some(Name(name)) = map.next_key()? {
+        let field = bitset.fields.iter().find(|field| field.name == name);
+        let field = field.ok_or_else(|| reading.wrong(ty.expected(), format_args!("{name:?}")))?;
+        let start = reading.path.len();
+        path::push_member(&mut reading.path, &name);
+        if told & field.mask() != 0 {
+            return Err(reading.wrong("one value", "a second one"));
+        }
+        told |= field.mask();
+        let FieldValue(value) = map.next_value()?;
+        let fitting = field.bits_of(value);
+        bits |= fitting.ok_or_else(|| reading.wrong(format!("a value of {} bits", field.bits), value))?;
+        reading.path.truncate(start);
+    }
+    Ok(Value::Number(bits))
+}
+
+/// The value of a field: a number, or whether a bit is set.
+struct FieldValue(i128);
+
+impl<'de> Deserialize<'de> for FieldValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldValues;
+
+        impl Visitor<'_> for FieldValues {
+            type Value = FieldValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, true or false")
+            }
+
+            fn visit_bool<E: serde::de::Error>(self, value: bool) -> Result<FieldValue, E> {
+                Ok(FieldValue(value.into()))
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<FieldValue, E> {
+                Ok(FieldValue(value.into()))
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<FieldValue, E> {
+                Ok(FieldValue(value.into()))
+            }
+        }
+
+        deserializer.deserialize_any(FieldValues)
+    }
 }
 
 fn union_of<'de, A: MapAccess<'de>>(

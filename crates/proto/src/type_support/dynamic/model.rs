@@ -76,6 +76,45 @@ pub(super) struct Bitmask {
     pub(super) bytes: usize,
     /// Names and positions, in the order of these: as far as names are known.
     pub(super) flags: Vec<(String, u16)>,
+    /// Those of a bit set, which has no flags, in the order of their positions: if all names are known.
+    pub(super) fields: Vec<Field>,
+}
+
+/// A field of a bit set.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "JSON alone has fields"))]
+pub(super) struct Field {
+    pub(super) name: String,
+    pub(super) position: u16,
+    /// At least one, and within the set.
+    pub(super) bits: u16,
+    /// What its value is.
+    pub(super) holder: Primitive,
+}
+
+#[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "JSON alone has fields"))]
+impl Field {
+    /// Its bits, where they are.
+    pub(super) const fn mask(&self) -> u64 {
+        (u64::MAX >> (64 - self.bits)) << self.position
+    }
+
+    /// Its value within those of a set.
+    pub(super) const fn value_of(&self, bits: u64) -> i128 {
+        let value = (bits & self.mask()) >> self.position;
+        let is_signed =
+            matches!(self.holder, Primitive::Int8 | Primitive::Int16 | Primitive::Int32 | Primitive::Int64);
+        let is_negative = is_signed && value >> (self.bits - 1) & 1 != 0;
+        if is_negative { value as i128 - (1 << self.bits) } else { value as i128 }
+    }
+
+    /// The bits of a value; `None` if it has more.
+    pub(super) fn bits_of(&self, value: i128) -> Option<u64> {
+        let octets = value.to_le_bytes();
+        let low = octets.first_chunk().copied().map(u64::from_le_bytes)?;
+        let bits = low.checked_shl(self.position.into()).unwrap_or(0) & self.mask();
+        (self.value_of(bits) == value).then_some(bits)
+    }
 }
 
 #[derive(Debug)]

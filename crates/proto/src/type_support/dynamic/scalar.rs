@@ -178,6 +178,13 @@ impl Bitmask {
         words.join(" | ")
     }
 
+    /// Whether it is a bit set whose fields have all of these bits.
+    #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "JSON alone writes it"))]
+    pub(super) fn has_in_fields(&self, bits: u64) -> bool {
+        let rest = self.fields.iter().fold(bits, |rest, field| rest & !field.mask());
+        !self.fields.is_empty() && rest == 0
+    }
+
     /// The names of the flags that are set, and the bits that have none.
     #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "JSON alone writes it"))]
     pub(super) fn names_of(&self, bits: u64) -> (Vec<&str>, u64) {

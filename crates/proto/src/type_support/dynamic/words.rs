@@ -24,6 +24,10 @@ impl Type {
                 let all = listed(names.into_iter().filter(|name| !name.is_empty()));
                 format!("a literal of {} {all}", it.name).trim_end().to_owned()
             }
+            Kind::Bitmask(it) if !it.fields.is_empty() => {
+                let all = listed(it.fields.iter().map(|field| field.name.as_str()));
+                format!("fields of {} {all}", it.name)
+            }
             Kind::Bitmask(it) => {
                 let all = listed(it.flags.iter().map(|(name, _)| name.as_str()));
                 format!("flags of {} {all}", it.name).trim_end().to_owned()
