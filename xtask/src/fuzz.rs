@@ -1,6 +1,7 @@
 //! Fuzzing: seeded mutation tests on stable Rust, or libFuzzer on nightly.
 
 use std::process::Command;
+use std::{env, fs};
 
 use crate::shell;
 
@@ -83,16 +84,46 @@ pub(crate) fn smoke(seconds: u32) -> Command {
     command
 }
 
+/// What libFuzzer needs to know of the code: where it went, and with what it compared; memory is watched, and
+/// so is arithmetic.
+const FLAGS: [&str; 8] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cdebug-assertions",
+    "-Zsanitizer=address",
+    "--cfg=fuzzing",
+];
+
+/// Builds a target and runs it; what it found useful stays in `fuzz/corpus`, what it found wrong in
+/// `fuzz/artifacts`.
 fn libfuzzer(target: &str, seconds: u32) -> Result<Command, String> {
     if target.is_empty() {
         return Err("libfuzzer wants a target: see fuzz/fuzz_targets".to_owned());
     }
+    let directory = shell::root().join("fuzz");
+    // Told, so that build scripts are not watched.
+    let triple = format!("{}-unknown-linux-gnu", env::consts::ARCH);
+    let built = shell::target().join("fuzz");
     let mut command = Command::new("cargo");
-    command.current_dir(shell::root());
-    command.args(["+nightly", "fuzz", "run", target, "--"]);
-    command.arg(format!("-max_total_time={seconds}"));
+    command.current_dir(&directory).env("RUSTFLAGS", FLAGS.join(" ")).env("CARGO_TARGET_DIR", &built);
+    command.args(["+nightly", "build", "--release", "--target", &triple, "--bin", target]);
     // Set by the stable toolchain that runs this program; it would win over `+nightly`.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+    let status = command.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+    if !status.success() {
+        return Err(format!("the target `{target}` does not compile; it needs a nightly toolchain"));
+    }
+    let (corpus, artifacts) =
+        (directory.join("corpus").join(target), directory.join("artifacts").join(target));
+    for path in [&corpus, &artifacts] {
+        fs::create_dir_all(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+    }
+    let mut command = Command::new(built.join(&triple).join("release").join(target));
+    command.arg(corpus).arg(format!("-artifact_prefix={}/", artifacts.display()));
+    command.args([&format!("-max_total_time={seconds}"), "-rss_limit_mb=3000", "-timeout=25"]);
     Ok(command)
 }
 

@@ -45,7 +45,7 @@ usage: cargo xtask <task> [options]
   nemesis [--minutes N] [--seed N] [--consistency NAME] [--cell NAME] [--power-loss N] [--keep FOLDER]
                                 processes in networks of their own are killed, stopped and cut off (as root)
   fuzz [TARGET] [--seconds N] [--engine seeded|libfuzzer]
-                                seeded mutation tests (stable), or cargo-fuzz (nightly)
+                                seeded mutation tests (stable), or libFuzzer (nightly)
   interop [...]                 the interop harness; options go to interop/run.py
   types [--count N] [--seed N] [--peer NAME]
                                 random types between Plainsong and Cyclone DDS and Fast DDS, both ways
