@@ -4,14 +4,15 @@
 use std::cell::RefCell;
 
 use plainsong_proto::types::{
-    Bitfield as DescribedField, Bitflag, Definition as Described, Extensibility as Evolution,
-    Literal as DescribedLiteral, MemberName, Primitive as Basic, StructureMember, TryConstruct as Construct,
-    TypeBuilder, TypeDescription, TypeIdentifier, TypeIdentifiers, UnionMember, member_flag,
+    AnnotationValue, Bitfield as DescribedField, Bitflag, Definition as Described,
+    Extensibility as Evolution, Literal as DescribedLiteral, MemberAnnotations, MemberName,
+    Primitive as Basic, StructureMember, TryConstruct as Construct, TypeBuilder, TypeDescription,
+    TypeIdentifier, TypeIdentifiers, UnionMember, member_flag,
 };
 
 use crate::model::{
     Aggregate, AutoId, Bitfield, Bitmask, Bitset, DefinitionId, DefinitionKind, Element, Enumeration,
-    Extensibility, Member, Model, Primitive, Structure, TryConstruct, Type, Union,
+    Extensibility, Member, Model, Primitive, Structure, TryConstruct, Type, Union, Value,
 };
 
 /// Why a type of a model has no description.
@@ -117,6 +118,7 @@ impl Describer<'_> {
                     flags: flags(member),
                     ty: pick(ty, complete),
                     name: MemberName::new(&member.name),
+                    annotations: annotations(member),
                 })
                 .collect(),
         }))
@@ -146,6 +148,7 @@ impl Describer<'_> {
                     ty: pick(ty, complete),
                     labels: labels.clone(),
                     name: MemberName::new(&case.member.name),
+                    annotations: annotations(&case.member),
                 })
                 .collect(),
         }))
@@ -201,6 +204,17 @@ impl Describer<'_> {
             Type::Named(id) => self.named(types, *id)?,
         })
     }
+}
+
+/// The unit and range of a member.
+fn annotations(member: &Member) -> MemberAnnotations {
+    let value = |told: &Option<Value>| match told {
+        Some(Value::Integer(number)) => Some(AnnotationValue::integer(*number)),
+        Some(Value::Float(number)) => Some(AnnotationValue::float(*number)),
+        _ => None,
+    };
+    let unit = member.unit.as_deref().map(str::to_owned);
+    MemberAnnotations { unit, min: value(&member.min), max: value(&member.max) }
 }
 
 /// The minimal and the complete definition.

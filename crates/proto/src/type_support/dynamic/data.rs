@@ -35,7 +35,7 @@ use super::{decode, encode};
 /// | union | an object with `"$discriminator"` and the selected member; reading, one of them suffices |
 /// | enumeration | the name of the literal; its value where names are unknown, and that is always read |
 /// | bitmask | an array of the names of its flags; bits without name are a number, and that is always read |
-/// | bitset | an object with its fields; the number that its bits are, if some are of no field, and that is always read |
+/// | bitset | an object with its fields; if some bits are of none, their number, which is always read |
 /// | integers | a number with all its digits; reading, the digits may stand in a text |
 /// | floats | a number, or `"NaN"`, `"Infinity"`, `"-Infinity"` |
 /// | char, wchar, strings | a text; a wchar that is half a letter is a number |
