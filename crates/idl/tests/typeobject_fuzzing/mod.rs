@@ -278,7 +278,10 @@ struct Everything {
     packed: Packed,
     choice: Choice,
     matrix: [[i16; 3]; 2],
+    #[dds(alias = "plant::Lists", element(alias = "plant::Modes"))]
     lists: Vec<[Mode; 2]>,
+    #[dds(unit = "m", min = -3, max = 7.5)]
+    level: f64,
     by_name: BTreeMap<String, Vec<f32>>,
     #[dds(bound = 9)]
     wide: WString,
@@ -298,6 +301,7 @@ struct Sparse {
 #[dds(crate = "plainsong_proto", name = "Tree")]
 struct Tree {
     status: Status,
+    #[dds(alias = "Branches")]
     leaves: Vec<Branch>,
 }
 
