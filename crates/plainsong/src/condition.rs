@@ -9,6 +9,7 @@ use plainsong_proto::time::{Duration, Instant};
 
 use crate::base::clock;
 use crate::base::locks::lock;
+use crate::base::words::counted;
 use crate::data_reader::{AnyDataReader, ReaderInner};
 use crate::entity::{EntityCore, Waiters};
 use crate::error::{Error, PreconditionNotMet, Result, WaitedFor};
@@ -255,8 +256,8 @@ impl WaitSet {
         if self.wait_until(clock::deadline(timeout), triggered) {
             return Ok(());
         }
-        let conditions = self.lock().len();
-        let what = format!("WaitSet::wait, for any of {conditions} conditions to be triggered,");
+        let conditions = counted(self.lock().len() as u64, "condition");
+        let what = format!("WaitSet::wait, for any of {conditions} to be triggered,");
         Err(Error::Timeout { waited_for: WaitedFor::Condition, what, timeout })
     }
 

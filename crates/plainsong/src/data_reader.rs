@@ -27,7 +27,7 @@ use plainsong_proto::type_support::{self, TypeSupport};
 
 use crate::atomic::{GroupSlot, LocalReader};
 use crate::base::locks::lock;
-use crate::base::{clock, trace};
+use crate::base::{clock, trace, words::counted};
 use crate::condition::{Condition, HasCore, WaitSet};
 use crate::consistent::{check_announced_qos, check_qos};
 use crate::content_filtered_topic::ReaderFilter;
@@ -589,8 +589,10 @@ impl ReaderInner {
             [] => ", whose topic no writer is known of,".to_owned(),
             [first, rest @ ..] => {
                 let why: Vec<_> = first.differences.iter().map(ToString::to_string).collect();
-                let others =
-                    if rest.is_empty() { String::new() } else { format!(", nor {} others", rest.len()) };
+                let others = match rest.len() {
+                    0 => String::new(),
+                    count => format!(", nor {}", counted(count as u64, "other")),
+                };
                 format!(", which writer {}{others} does not match ({}),", first.writer.guid, why.join("; "))
             }
         }

@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::base::config::ConfigError;
 use crate::base::large_stack::NoStack;
 use crate::base::store_error::StoreError;
+use crate::base::words::counted;
 use crate::qos_provider::QosProviderError;
 
 /// What went wrong, in which entity, and what to do about it.
@@ -159,7 +160,7 @@ impl fmt::Display for Behind<'_> {
         }
         match self.0.len().saturating_sub(NAMED_MAX) {
             0 => Ok(()),
-            more => write!(f, "; and for {more} more readers"),
+            more => write!(f, "; and for {}", counted(more as u64, "more reader")),
         }
     }
 }

@@ -10,3 +10,4 @@ pub(crate) mod process;
 pub(crate) mod store_error;
 pub(crate) mod sync;
 pub(crate) mod trace;
+pub(crate) mod words;

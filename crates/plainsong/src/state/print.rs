@@ -11,6 +11,7 @@ use super::{
     RemoteEndpointState, RemoteParticipantState, RouteKind, RouteState, TopicState, UnhonouredPolicy,
     UsedTransport, WriterState,
 };
+use crate::base::words::counted;
 
 impl Display for ParticipantState {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -122,7 +123,7 @@ impl Display for TopicState {
         let Self { name, type_name, inconsistent, .. } = self;
         write!(f, "topic {name:?} of type {type_name:?}")?;
         if *inconsistent > 0 {
-            write!(f, ", {inconsistent} others have another type")?;
+            write!(f, ", another type at {}", counted(u64::from(inconsistent.unsigned_abs()), "other"))?;
         }
         writeln!(f)
     }
@@ -160,8 +161,10 @@ impl Display for WriterState {
         let counters = &self.counters;
         write!(
             f,
-            "    {} written, {} in the history, {} datagrams",
-            counters.written, counters.in_history, counters.datagrams
+            "    {} written, {} in the history, {}",
+            counters.written,
+            counters.in_history,
+            counted(counters.datagrams, "datagram")
         )?;
         incompatible(f, "readers", self.incompatible_now, counters.incompatible)?;
         others(

@@ -37,6 +37,7 @@ use plainsong_proto::locator::{Locator, ports};
 
 use super::{Batch, Input, Kind, Received, Sent, Traffic, Transport, WokenBy};
 use crate::base::config::{Config, Peer, Use};
+use crate::base::words::counted;
 use interfaces::{Counters, Interface};
 use socket::{BufferSizes, Socket};
 
@@ -133,15 +134,19 @@ impl fmt::Display for InterfaceReport {
             f.write_str(", datagrams go one by one since the host did not cut them")?;
         }
         if self.overflows > 0 {
-            write!(f, ", {} datagrams lost since receive buffers were full", self.overflows)?;
+            let lost = counted(self.overflows, "datagram");
+            write!(f, ", {lost} lost since receive buffers were full")?;
         }
         if self.too_long > 0 {
-            write!(f, ", {} datagrams cut anew since the path took less", self.too_long)?;
+            let cut = counted(self.too_long, "datagram");
+            write!(f, ", {cut} cut anew since the path took less")?;
         }
         // Where multicast is heard, a family of addresses without it is no news.
         match (self.multicast_heard, &self.last_error) {
             (1.., _) => f.write_str(", multicast heard"),
-            (0, Some(error)) => write!(f, ", {} datagrams refused, last: {error}", self.send_errors),
+            (0, Some(error)) => {
+                write!(f, ", {} refused, last: {error}", counted(self.send_errors, "datagram"))
+            }
             (0, None) => Ok(()),
         }
     }
