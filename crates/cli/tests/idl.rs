@@ -64,3 +64,23 @@ fn errors_have_places_and_the_exit_status_tells() {
     assert_eq!(output.status.code(), Some(2));
     fs::remove_dir_all(directory).unwrap();
 }
+
+#[test]
+fn dds_xml_and_interfaces_of_ros_are_read() {
+    let directory = directory("others");
+    let package = directory.join("inc/lab/msg");
+    fs::create_dir_all(&package).unwrap();
+    fs::write(package.join("Point.msg"), "float64 x\n").unwrap();
+    fs::write(package.join("Path.msg"), "Point[] points\n").unwrap();
+    let xml = "<types><struct name='Shape'><member name='color' type='string' key='true'/></struct></types>";
+    fs::write(directory.join("shape.xml"), xml).unwrap();
+    let (output, rust, said) = idl(&["shape.xml"], &directory);
+    assert!(output.status.success(), "{said}");
+    assert!(rust.contains("pub struct Shape {") && rust.contains("#[dds(key)]"), "{rust}");
+    let (output, written, said) = idl(&["inc/lab/msg/Path.msg", "--language", "idl"], &directory);
+    assert!(output.status.success(), "{said}");
+    assert!(written.contains("@dds_name(\"lab::msg::dds_::Point_\")"), "{written}");
+    let (output, _, said) = idl(&["inc/lab/msg/Nowhere.msg", "shape.xml"], &directory);
+    assert_eq!((output.status.code(), said.contains("Nowhere.msg")), (Some(1), true), "{said}");
+    fs::remove_dir_all(directory).unwrap();
+}
