@@ -17,6 +17,7 @@ pub mod qos;
 pub mod rng;
 pub mod run;
 pub mod sample;
+pub mod scale;
 pub mod trace;
 pub mod workload;
 pub mod world;

@@ -13,6 +13,7 @@ use plainsong_sim::check::Violation;
 use plainsong_sim::decider;
 use plainsong_sim::mutation::{self, Mutation};
 use plainsong_sim::run::{self, Verdict};
+use plainsong_sim::scale;
 use plainsong_sim::trace::Detail;
 
 const HELP: &str = "\
@@ -32,6 +33,11 @@ sim: simulates Plainsong systems from seeds and checks what must hold
   --long                   runs of 20,000 samples
   --corpus                 the seeds that once failed
   --mutations              makes each deliberate mistake until it is noticed
+
+  sim scale                what discovery costs of 10 to 10,000 participants
+  --participants A,B,...   of so many
+  --full, --sampled        simulates the traffic of all, or of some with all others; default: by their number
+  --chart FILE             draws it, as SVG
 ";
 
 /// Lines of the trace that a single run prints.
@@ -57,6 +63,11 @@ fn main() -> ExitCode {
             Ok(task) => task.carry_out(),
             Err(error) => usage(&error),
         };
+    }
+    if let Some((first, rest)) = arguments.split_first()
+        && first == "scale"
+    {
+        return scale_of(rest);
     }
     let mut unjudged = Unjudged::new();
     let (of_decider, arguments) = match arguments.split_first() {
@@ -382,4 +393,54 @@ fn failure(seed: u64, unjudged: &Unjudged) -> Option<String> {
         Err(_) => "panic".to_owned(),
     };
     Some(format!("FAILED {what}; see: cargo xtask sim --seed {seed}"))
+}
+
+/// What discovery costs of many participants.
+fn scale_of(arguments: &[String]) -> ExitCode {
+    let (mut counts, mut seed, mut is_full, mut chart) = (scale::PARTICIPANTS.to_vec(), 1, None, None);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let parsed = match argument.as_str() {
+            "--participants" => participants(rest.next()).map(|told| counts = told),
+            "--seed" => number(rest.next()).map(|told| seed = told),
+            "--full" | "--sampled" => {
+                is_full = Some(argument == "--full");
+                Ok(())
+            }
+            "--chart" => {
+                chart = rest.next();
+                chart.map(drop).ok_or_else(|| "--chart wants a file".to_owned())
+            }
+            other => Err(format!("unknown argument {other}")),
+        };
+        if let Err(error) = parsed {
+            return usage(&error);
+        }
+    }
+    println!("{}", scale::HEAD);
+    let mut rows = Vec::new();
+    for participants in counts {
+        let is_full = is_full.unwrap_or(participants <= scale::FULL_MAX);
+        let row = scale::run(scale::Options { participants, is_full, seed });
+        println!("{row}");
+        rows.push(row);
+    }
+    if rows.iter().any(|row| !row.options.is_full) {
+        println!("* of some participants: their traffic with all others");
+    }
+    if let Some(file) = chart
+        && let Err(error) = std::fs::write(file, scale::chart(&rows))
+    {
+        eprintln!("sim: cannot write {file}: {error}");
+        return ExitCode::FAILURE;
+    }
+    exit_code(rows.iter().all(|row| row.matched_s.is_some() && row.joined_ms.is_some()))
+}
+
+/// Numbers of participants, each at least two.
+fn participants(list: Option<&String>) -> Result<Vec<usize>, String> {
+    let list = list.ok_or("--participants wants numbers, with commas")?;
+    let count = |text: &str| text.parse().ok().filter(|count| (2..=100_000).contains(count));
+    let counts: Option<Vec<usize>> = list.split(',').map(count).collect();
+    counts.ok_or_else(|| format!("{list} is not numbers from 2 to 100000, with commas"))
 }

@@ -258,6 +258,7 @@ impl Node {
             node_id: self.node_id,
             memory_refusal: None,
             own_addresses: vec![self.options.host.address()],
+            networks: Vec::new(),
             announce_to: if by_multicast { vec![group] } else { self.options.peers.clone() },
             scan: Vec::new(),
             receive_bytes: SOCKET_BYTES_MAX as u32,

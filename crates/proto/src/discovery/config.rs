@@ -80,6 +80,9 @@ pub struct LocalLocators {
     /// Every address of this host, so that peers on the same host are recognised. Loopback need not be
     /// listed.
     pub own_addresses: Vec<IpAddr>,
+    /// Addresses of this host with the prefix lengths of their networks: who is on one of these, and is heard
+    /// by a group, hears it.
+    pub networks: Vec<(IpAddr, u8)>,
     /// Where every announcement goes without being asked: multicast groups, configured peers. Unicast
     /// addresses here are trusted: their owner wants traffic sent there.
     pub announce_to: Vec<Locator>,

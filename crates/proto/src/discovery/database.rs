@@ -18,10 +18,10 @@ use crate::guid::{Guid, GuidPrefix};
 use crate::locator::{Locator, NodeId};
 use crate::sources::Sources;
 use crate::stats::{DropCounters, DropReason};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::tuning::discovery::{
-    LEASE_MIN, PLACE_PROBE_SILENCE, PLACE_PROBES_AT_ONCE, PLACES_OF_ADDRESS_DIVISOR, UNMATCHED_LEASE_MAX,
-    UNPROVEN_LEASE_MAX, UNPROVEN_PER_ADDRESS_MAX,
+    ASKED_AFTER_LEASE, LEASE_MIN, PLACE_PROBE_SILENCE, PLACE_PROBES_AT_ONCE, PLACES_OF_ADDRESS_DIVISOR,
+    UNMATCHED_LEASE_MAX, UNPROVEN_LEASE_MAX, UNPROVEN_PER_ADDRESS_MAX,
 };
 use crate::vendor;
 
@@ -40,12 +40,16 @@ pub(super) struct Remote {
     /// Something else was claimed of it: so many probes were sent to find out whether it is still where it
     /// was.
     pub(super) peer_probes: Option<u32>,
+    /// When it was asked whether it is there, because most of its lease was over.
+    asked: Option<Instant>,
     /// When its lease was found to count although it is long.
     excused: Instant,
     /// When it was challenged last, as long as that was not answered.
     pub(super) challenged: Option<Instant>,
     /// When it was last sent our announcement with a challenge.
     pub(super) introduced: Option<Instant>,
+    /// Where many hear a newcomer, each answers it at a time of its own: then.
+    pub(super) answer_due: Option<Instant>,
     /// It has challenged us, and was answered.
     pub(super) is_answered: bool,
     /// It expects more of us than we could ask for: we forgot it, and it did not forget us.
@@ -54,7 +58,8 @@ pub(super) struct Remote {
     pub(super) is_reported: bool,
     /// Where built-in traffic goes.
     pub(super) meta: Option<Path>,
-    /// The path its built-in endpoints are matched with; `None` while it is unproven.
+    /// The path its built-in endpoints are matched with; `None` while it is unproven. Set by
+    /// [`Database::set_matched`].
     pub(super) matched: Option<Path>,
     /// The addresses that this host had when it met us.
     pub(super) met_at: Vec<IpAddr>,
@@ -105,6 +110,12 @@ pub(super) struct Database {
     reviews: BTreeSet<(Instant, GuidPrefix)>,
     limits: DiscoveryLimits,
     endpoint_bytes: usize,
+    /// Those of which most of the lease is over, to be asked whether they are there.
+    silent: Vec<GuidPrefix>,
+    /// Participants that are not matched: each challenge asks.
+    unproven: usize,
+    #[cfg(feature = "mistakes")]
+    assumed: usize,
 }
 
 impl Database {
@@ -115,6 +126,10 @@ impl Database {
             reviews: BTreeSet::new(),
             limits,
             endpoint_bytes: 0,
+            silent: Vec::new(),
+            unproven: 0,
+            #[cfg(feature = "mistakes")]
+            assumed: 0,
         }
     }
 
@@ -136,8 +151,22 @@ impl Database {
     }
 
     /// Participants that have not proven their addresses.
-    pub(super) fn unproven(&self) -> usize {
-        self.remotes.values().filter(|remote| remote.matched.is_none()).count()
+    pub(super) const fn unproven(&self) -> usize {
+        self.unproven
+    }
+
+    /// Participants that are known.
+    pub(super) fn known(&self) -> usize {
+        #[cfg(feature = "mistakes")]
+        return self.remotes.len().max(self.assumed);
+        #[cfg(not(feature = "mistakes"))]
+        self.remotes.len()
+    }
+
+    /// In a simulation of some of many participants, the others behave as if they knew so many.
+    #[cfg(feature = "mistakes")]
+    pub(super) const fn assume_known(&mut self, participants: usize) {
+        self.assumed = participants;
     }
 
     pub(super) fn prefixes(&self) -> Vec<GuidPrefix> {
@@ -145,12 +174,24 @@ impl Database {
     }
 
     pub(super) fn insert(&mut self, prefix: GuidPrefix, remote: Remote) {
-        self.remotes.insert(prefix, Box::new(remote));
+        self.unproven += usize::from(remote.matched.is_none());
+        let before = self.remotes.insert(prefix, Box::new(remote));
+        self.unproven -= usize::from(before.is_some_and(|before| before.matched.is_none()));
         self.reschedule(prefix);
+    }
+
+    /// Its built-in endpoints are matched at `path` from now on.
+    pub(super) fn set_matched(&mut self, prefix: GuidPrefix, path: Path) {
+        if let Some(remote) = self.remotes.get_mut(&prefix)
+            && remote.matched.replace(path).is_none()
+        {
+            self.unproven -= 1;
+        }
     }
 
     pub(super) fn remove(&mut self, prefix: GuidPrefix) -> Option<Remote> {
         let remote = self.remotes.remove(&prefix)?;
+        self.unproven -= usize::from(remote.matched.is_none());
         if let Some(at) = remote.check_at {
             self.leases.remove(&(at, prefix));
         }
@@ -159,6 +200,14 @@ impl Database {
         }
         self.endpoint_bytes = self.endpoint_bytes.saturating_sub(remote.endpoint_bytes);
         Some(*remote)
+    }
+
+    /// Answers a newcomer then.
+    pub(super) fn answer_at(&mut self, prefix: GuidPrefix, due: Option<Instant>) {
+        if let Some(remote) = self.remotes.get_mut(&prefix) {
+            remote.answer_due = due;
+            self.review(prefix, due);
+        }
     }
 
     /// Looks at a participant again then, and at no other time.
@@ -183,14 +232,15 @@ impl Database {
     /// Its lease may end earlier than expected so far: look at it in time.
     pub(super) fn reschedule(&mut self, prefix: GuidPrefix) {
         let Some(remote) = self.remotes.get_mut(&prefix) else { return };
-        let Some(expires) = remote.expires() else { return };
-        if remote.check_at.is_some_and(|at| at <= expires) {
+        let expires = remote.expires();
+        let Some(check_at) = expires.into_iter().chain(remote.asked_at()).min() else { return };
+        if remote.check_at.is_some_and(|at| at <= check_at) {
             return;
         }
-        if let Some(at) = remote.check_at.replace(expires) {
+        if let Some(at) = remote.check_at.replace(check_at) {
             self.leases.remove(&(at, prefix));
         }
-        self.leases.insert((expires, prefix));
+        self.leases.insert((check_at, prefix));
     }
 
     /// Which participant must leave so that one from `from` can come (R3): `Ok(None)` when there is room. No
@@ -304,6 +354,11 @@ impl Database {
         first(&self.leases).into_iter().chain(first(&self.reviews)).min()
     }
 
+    /// Those that have been silent for most of their leases since this was asked last.
+    pub(super) fn take_silent(&mut self) -> Vec<GuidPrefix> {
+        std::mem::take(&mut self.silent)
+    }
+
     /// A participant whose lease has ended.
     pub(super) fn next_expired(&mut self, now: Instant) -> Option<GuidPrefix> {
         while let Some((at, prefix)) = self.leases.first().copied() {
@@ -315,7 +370,13 @@ impl Database {
             remote.check_at = None;
             match remote.expires() {
                 Some(expires) if expires <= now => return Some(prefix),
-                _ => self.reschedule(prefix),
+                _ => {
+                    if remote.asked_at().is_some_and(|at| at <= now) {
+                        remote.asked = Some(now);
+                        self.silent.push(prefix);
+                    }
+                    self.reschedule(prefix);
+                }
             }
         }
         None
@@ -335,8 +396,10 @@ impl Remote {
             peer_probes: None,
             challenged: None,
             introduced: None,
+            answer_due: None,
             is_answered: false,
             knows_more: false,
+            asked: None,
             excused: now,
             is_reported: false,
             meta: None,
@@ -405,6 +468,18 @@ impl Remote {
         }
         let stranger = self.last_heard.max(self.excused).after(UNMATCHED_LEASE_MAX);
         self.last_heard.after(lease).into_iter().chain(stranger).min()
+    }
+
+    /// When to ask whether it is there: its announcements may not arrive. Other stacks announce themselves
+    /// more rarely.
+    fn asked_at(&self) -> Option<Instant> {
+        let is_asked = self.asked.is_some_and(|asked| asked >= self.last_heard);
+        if is_asked || self.data.vendor != vendor::PLAINSONG || self.matched.is_none() {
+            return None;
+        }
+        let (part, of) = ASKED_AFTER_LEASE;
+        let silence = Duration(self.data.lease_duration.max(LEASE_MIN).0 / of * part);
+        self.expires().and_then(|_| self.last_heard.after(silence))
     }
 
     /// Whether it may send to where this host is no more: others than Plainsong keep the addresses that they

@@ -60,6 +60,9 @@ impl Participant {
             self.begin_to_forget(now, expired, out);
             self.go_on_forgetting(now, out);
         }
+        for silent in self.database.take_silent() {
+            self.send_probe(now, silent, out);
+        }
     }
 
     fn go_on_forgetting(&mut self, now: Now, out: &mut Outbox) {

@@ -308,7 +308,9 @@ impl Participant {
         (remote.from, remote.last_heard) = (heard.from, now.mono);
         remote.proof = heard.proof.copy();
         remote.sift(&self.host, &self.config.limits, &mut self.drops);
-        remote.matched = remote.proven_meta(&self.host).or(remote.matched);
+        if let Some(path) = remote.proven_meta(&self.host) {
+            self.database.set_matched(prefix, path);
+        }
         // Its endpoints come next.
         self.review_link(now, prefix, out);
         if self.is_present() {

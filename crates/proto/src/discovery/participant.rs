@@ -107,7 +107,7 @@ impl Participant {
     pub fn new(config: ParticipantConfig) -> Self {
         let limits = config.limits;
         let matching = Matching::new(config.prefix, limits.mismatches_max, limits.types);
-        let host = Host::new(&config.locators.own_addresses, &config.locators.announce_to);
+        let host = Host::of(&config.locators);
         Self {
             local_path: local_path(&config.locators, &host),
             host,
@@ -135,6 +135,12 @@ impl Participant {
         self.config.prefix.participant()
     }
 
+    /// For simulations of some of many participants: it behaves as if it knew so many others.
+    #[cfg(feature = "mistakes")]
+    pub fn assume_known(&mut self, participants: usize) {
+        self.database.assume_known(participants);
+    }
+
     /// Announces the participant for the first time. Nothing is sent before.
     pub fn start(&mut self, now: Now, out: &mut Outbox) {
         if self.presence == Presence::Silent {
@@ -152,7 +158,7 @@ impl Participant {
         if self.config.locators == locators {
             return;
         }
-        self.host = Host::new(&locators.own_addresses, &locators.announce_to);
+        self.host = Host::of(&locators);
         self.config.locators = locators;
         self.local_path = local_path(&self.config.locators, &self.host);
         self.announce_change(now, out);

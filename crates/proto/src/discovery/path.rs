@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 
+use super::config::LocalLocators;
 use crate::locator::Locator;
 use crate::sources::Sources;
 use crate::stats::{DropCounters, DropReason};
@@ -10,6 +11,8 @@ use crate::stats::{DropCounters, DropReason};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Host {
     own: Vec<IpAddr>,
+    /// Addresses with the prefix lengths of their networks.
+    networks: Vec<(IpAddr, u8)>,
     peers: Vec<IpAddr>,
 }
 
@@ -49,9 +52,15 @@ pub(super) struct Acceptance {
 }
 
 impl Host {
-    pub(super) fn new(own: &[IpAddr], announce_to: &[Locator]) -> Self {
+    pub(super) fn of(locators: &LocalLocators) -> Self {
+        let LocalLocators { own_addresses, networks, announce_to, .. } = locators;
+        Self::new(own_addresses, networks, announce_to)
+    }
+
+    fn new(own: &[IpAddr], networks: &[(IpAddr, u8)], announce_to: &[Locator]) -> Self {
         let unicast = announce_to.iter().filter_map(Locator::ip).filter(|ip| !ip.is_multicast());
-        Self { own: own.to_vec(), peers: unicast.filter(|ip| !ip.is_loopback()).collect() }
+        let peers = unicast.filter(|ip| !ip.is_loopback()).collect();
+        Self { own: own.to_vec(), networks: networks.to_vec(), peers }
     }
 
     /// Whether `ip` is an address of this host.
@@ -87,6 +96,18 @@ impl Host {
     /// Whether `ip` is likely on a link of this host: the same host, /24 or /64.
     pub(super) fn is_near(&self, ip: IpAddr) -> bool {
         self.is_own(ip) || self.own.iter().any(|own| network(*own) == network(ip))
+    }
+
+    /// Whether `ip` is on a network of this host, which may be wide, and have no multicast.
+    pub(super) fn shares_network(&self, ip: IpAddr) -> bool {
+        self.networks.iter().any(|(own, prefix_length)| {
+            let differ = match (own, ip) {
+                (IpAddr::V4(own), IpAddr::V4(ip)) => u128::from(own.to_bits() ^ ip.to_bits()) << 96,
+                (IpAddr::V6(own), IpAddr::V6(ip)) => own.to_bits() ^ ip.to_bits(),
+                _ => return false,
+            };
+            differ.leading_zeros() >= u32::from(*prefix_length)
+        })
     }
 }
 
@@ -175,7 +196,11 @@ mod tests {
     }
 
     fn host() -> Host {
-        Host::new(&["192.0.2.1".parse().unwrap(), "10.1.1.1".parse().unwrap()], &[udp("203.0.113.9", 7410)])
+        Host::new(
+            &["192.0.2.1".parse().unwrap(), "10.1.1.1".parse().unwrap()],
+            &[],
+            &[udp("203.0.113.9", 7410)],
+        )
     }
 
     const REMOTE: Acceptance = Acceptance { from_this_host: false, port_min: 1024, locators_max: 16 };
@@ -217,6 +242,24 @@ mod tests {
         let announced = [udp("198.51.100.2", 7412), udp("192.0.2.1", 7412)];
         let usable = usable(&announced, &host(), LOCAL, &mut drops);
         assert_eq!(pick(&usable, true, "192.0.2.1"), Path { locator: announced[1], same_host: true });
+    }
+
+    #[test]
+    fn a_network_is_as_wide_as_its_prefix_tells() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let networks = [(ip("10.1.1.1"), 16), (ip("192.0.2.1"), 30), (ip("fd00::1"), 64)];
+        let host = Host::new(&[], &networks, &[]);
+        for (other, is_shared) in [
+            ("10.1.255.9", true),
+            ("10.2.1.9", false),
+            ("192.0.2.2", true),
+            ("192.0.2.9", false),
+            ("fd00::9:9", true),
+            ("fd00:0:0:1::9", false),
+            ("::ffff:10.1.1.1", false),
+        ] {
+            assert_eq!(host.shares_network(ip(other)), is_shared, "{other}");
+        }
     }
 
     #[test]

@@ -325,13 +325,15 @@ fn remember<T: PartialEq>(known: &mut Vec<T>, new: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discovery::LocalLocators;
 
     fn udp(ip: &str, port: u16) -> Locator {
         Locator::udp(ip.parse().unwrap(), port)
     }
 
     fn host() -> Host {
-        Host::new(&["10.0.0.1".parse().unwrap()], &[])
+        let own_addresses = vec!["10.0.0.1".parse().unwrap()];
+        Host::of(&LocalLocators { own_addresses, ..LocalLocators::default() })
     }
 
     const PEER: GuidPrefix = GuidPrefix([9; 12]);

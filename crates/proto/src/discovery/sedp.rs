@@ -595,7 +595,7 @@ impl Participant {
         let Some(remote) = self.database.get_mut(prefix) else { return };
         // While a new address proves itself, the old one stays in use.
         let Some(path) = remote.proven_meta(&self.host).or(remote.matched) else { return };
-        remote.matched = Some(path);
+        self.database.set_matched(prefix, path);
         // It has proven itself meanwhile, and so nothing is left as a rule.
         self.finish_forgetting(prefix, out);
         let Some(remote) = self.database.get(prefix) else { return };

@@ -33,8 +33,8 @@ use crate::stats::DropReason;
 use crate::time::{Duration, Instant, Now};
 use crate::tuning::discovery::{
     ANNOUNCEMENT_BURST_MS, ANNOUNCEMENT_BYTES_MAX, ANNOUNCEMENT_FOR_OTHERS, ANNOUNCEMENT_JITTER_DIVISOR,
-    ANNOUNCEMENT_PERIOD_MIN, ANNOUNCEMENTS_PER_LEASES, HOST_PARTICIPANTS_PER_PERIOD, REMINDERS_PER_LEASE,
-    SCAN_EVERY,
+    ANNOUNCEMENT_PERIOD_MIN, ANNOUNCEMENTS_PER_LEASES, ANSWER_SPREAD_OF_EACH, ANSWERED_AT_ONCE,
+    HOST_PARTICIPANTS_PER_PERIOD, REMINDERS_PER_LEASE, SCAN_EVERY,
 };
 use crate::vendor;
 use crate::wire::param::{InlineQos, StatusInfo, encode_inline_qos};
@@ -228,7 +228,7 @@ impl Participant {
             if let Some(path) = remote.announced_at()
                 && (all
                     || path.same_host && reminds && !self.group_reaches(now, remote)
-                    || !self.hears_announcements(remote, &path.locator))
+                    || !self.hears_announcements(now, remote, &path.locator))
             {
                 self.send_announcement(now, Some(prefix), &[path.locator], out);
             }
@@ -278,10 +278,12 @@ impl Participant {
     }
 
     /// Whether a participant surely gets what goes to `announce_to`.
-    fn hears_announcements(&self, remote: &Remote, locator: &Locator) -> bool {
+    fn hears_announcements(&self, now: Now, remote: &Remote, locator: &Locator) -> bool {
         let announce_to = &self.config.locators.announce_to;
         let shares_group = || remote.data.meta_multicast.iter().any(|group| announce_to.contains(group));
-        let near = locator.ip().is_some_and(|ip| self.host.is_near(ip));
+        let near = locator.ip().is_some_and(|ip| {
+            self.host.is_near(ip) || self.host.shares_network(ip) && self.group_reaches(now, remote)
+        });
         // What everyone is told may mean nothing to it.
         let reads = Form::of(&remote.data) != Form::Located;
         reads && (announce_to.contains(locator) || (near && shares_group()))
@@ -409,6 +411,7 @@ impl Participant {
             return Err(DropReason::Ignored);
         }
         let received = RECEIVED_OVERHEAD_BYTES + data.payload.len();
+        let is_new = self.database.get(context.source).is_none();
         match self.database.get(context.source) {
             None => self.discover(now, context, announced, received, out)?,
             Some(_) => self.refresh(now, context, announced, received, out)?,
@@ -420,10 +423,27 @@ impl Participant {
             // Who speaks to us alone knows us; for who has a lead, that one does.
             let has_lead = self.database.get(context.source).is_some_and(|remote| remote.lead().is_some());
             let knows_us = context.destination == self.config.prefix || has_lead;
-            let with = if knows_us { Challenge::Short } else { Challenge::Whole };
-            self.challenge(now, context.source, with, out);
+            if knows_us {
+                self.challenge(now, context.source, Challenge::Short, out);
+            } else if !self.answers_later(now, context.source, is_new) {
+                self.challenge(now, context.source, Challenge::Whole, out);
+            }
         }
         Ok(())
+    }
+
+    /// Whether a newcomer, which all hear at once, is answered at another time: with the answers of many its
+    /// socket would run over.
+    fn answers_later(&mut self, now: Now, prefix: GuidPrefix, is_new: bool) -> bool {
+        let known = self.database.known();
+        if is_new && known > ANSWERED_AT_ONCE {
+            let spread = (ANSWER_SPREAD_OF_EACH.0 as u64).saturating_mul(known as u64);
+            let due = now.mono.after(Duration((self.announcer.random() % spread) as i64));
+            self.database.answer_at(prefix, due);
+            return true;
+        }
+        let due = self.database.get(prefix).and_then(|remote| remote.answer_due);
+        due.is_some_and(|due| due > now.mono)
     }
 
     /// An announcement for everyone came, so ours reach who sent it: a neighbour that is known to speak from

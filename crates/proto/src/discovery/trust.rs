@@ -455,9 +455,11 @@ impl Participant {
             self.challenge_matched(now, prefix, out);
         }
         let Some(remote) = self.database.get_mut(prefix) else { return };
+        let is_due = remote.answer_due.take().is_some();
+        let with = if is_due { Challenge::Whole } else { Challenge::Short };
         let stranger = remote.stranger(&self.host);
         if stranger.is_some_and(|stranger| stranger.budget.unheard() < CHALLENGES_UNHEARD) {
-            self.challenge(now, prefix, Challenge::Short, out);
+            self.challenge(now, prefix, with, out);
         }
     }
 
@@ -534,15 +536,7 @@ impl Participant {
         let (Some(sent), Some(path)) = (&mut remote.peer_probes, remote.matched) else { return };
         if *sent < PEER_PROBES {
             *sent += 1;
-            let heartbeats = if remote.lead().is_some() {
-                let challenged =
-                    remote.numbers(now.mono, prefix, &path.locator, Range::Below, &mut self.numbers);
-                challenged.map(|challenged| self.builtin.challenges(&challenged)).unwrap_or_default()
-            } else {
-                let channel = Channel::answered_by(remote.data.builtin_endpoints);
-                self.builtin.heartbeat(channel).into_iter().collect()
-            };
-            self.send_heartbeats(now, prefix, path.locator, &heartbeats, false, out);
+            self.send_probe(now, prefix, out);
             return self.database.review(prefix, now.mono.after(PEER_PROBE_PAUSE));
         }
         remote.peer_probes = None;
@@ -559,6 +553,20 @@ impl Participant {
                 self.forget(now, prefix, out);
             }
         }
+    }
+
+    /// Asks a participant, where it is matched, whether it is there.
+    pub(super) fn send_probe(&mut self, now: Now, prefix: GuidPrefix, out: &mut Outbox) {
+        let Some(remote) = self.database.get_mut(prefix) else { return };
+        let Some(path) = remote.matched else { return };
+        let heartbeats = if remote.lead().is_some() {
+            let challenged = remote.numbers(now.mono, prefix, &path.locator, Range::Below, &mut self.numbers);
+            challenged.map(|challenged| self.builtin.challenges(&challenged)).unwrap_or_default()
+        } else {
+            let channel = Channel::answered_by(remote.data.builtin_endpoints);
+            self.builtin.heartbeat(channel).into_iter().collect()
+        };
+        self.send_heartbeats(now, prefix, path.locator, &heartbeats, false, out);
     }
 
     /// This host has other addresses: who was told of those before may go on to send there. It is asked, and

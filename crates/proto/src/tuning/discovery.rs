@@ -70,6 +70,11 @@ rows! { ADDRESSES: "Discovery: proof of addresses";
     /// It is longer where more than so many have not answered, as all of a host that start at once keep each
     /// other waiting: of twice as many twice as long.
     CHALLENGED_AT_ONCE: usize = 4, participants;
+    /// A newcomer is answered at once by participants that know fewer than so many.
+    ANSWERED_AT_ONCE: usize = 32, participants;
+    /// Those that know more answer within this time for each that they know, at a time drawn by chance: all
+    /// heard the newcomer at the same time, and it has to read what all of them send.
+    ANSWER_SPREAD_OF_EACH: Duration = 100, us;
     /// A participant that was sent our announcement is not sent it again with the next challenges.
     INTRODUCTION_PAUSE: Duration = 400, ms;
     /// A participant that has proven its address, but did not challenge us so far, is sent our endpoints
@@ -87,6 +92,9 @@ rows! { PARTICIPANTS: "Discovery: participants";
     PEER_PROBES: u32 = 4, probes;
     /// With this pause after each.
     PEER_PROBE_PAUSE: Duration = 250, ms;
+    /// A participant of ours that was silent for this part of its lease is asked, once, whether it is there:
+    /// the group may not lead here.
+    ASKED_AFTER_LEASE: (i64, i64) = (3, 4), parts_of_lease;
     /// Who was heard for certain in this time is there.
     RECENTLY_HEARD: Duration = 1, s;
     /// Leases shorter than this would only make a participant come and go.

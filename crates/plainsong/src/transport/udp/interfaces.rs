@@ -14,6 +14,8 @@ pub(crate) struct Interface {
     pub(crate) name: String,
     pub(crate) index: u32,
     pub(crate) addresses: Vec<IpAddr>,
+    /// The same, each with the prefix length of its network.
+    pub(crate) networks: Vec<(IpAddr, u8)>,
     /// Why it is not used; `None`: it is.
     pub(crate) unusable: Option<&'static str>,
     pub(crate) counters: Arc<Counters>,
@@ -74,8 +76,8 @@ impl Interface {
 
     /// Same in all but its counters.
     fn is_like(&self, other: &Self) -> bool {
-        (&self.name, self.index, &self.addresses, self.unusable)
-            == (&other.name, other.index, &other.addresses, other.unusable)
+        (&self.name, self.index, &self.networks, self.unusable)
+            == (&other.name, other.index, &other.networks, other.unusable)
     }
 }
 
@@ -98,13 +100,19 @@ pub(crate) fn list(config: &Config, before: &[Interface]) -> io::Result<Vec<Inte
             let counters = known.map(|known| Arc::clone(&known.counters)).unwrap_or_default();
             let unusable = (!found.is_oper_up()).then_some("it is down");
             let name = found.name.clone();
-            let addresses = Vec::new();
-            interfaces.insert(position, Interface { name, index, addresses, unusable, counters });
+            let (addresses, networks) = (Vec::new(), Vec::new());
+            interfaces.insert(position, Interface { name, index, addresses, networks, unusable, counters });
         }
+        let prefix_length = match &found.addr {
+            if_addrs::IfAddr::V4(v4) => v4.prefixlen,
+            if_addrs::IfAddr::V6(v6) => v6.prefixlen,
+        };
         interfaces[position].addresses.push(found.ip());
+        interfaces[position].networks.push((found.ip(), prefix_length));
     }
     for interface in &mut interfaces {
         interface.addresses.sort_unstable();
+        interface.networks.sort_unstable();
         if interface.unusable.is_none() && !is_selected(interface, config) {
             interface.unusable = Some("PLAINSONG_INTERFACES does not name it");
         }
@@ -128,8 +136,16 @@ mod tests {
     use super::*;
 
     fn interface(name: &str, addresses: &[&str]) -> Interface {
-        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        Interface { name: name.to_owned(), index: 7, addresses, unusable: None, counters: Arc::default() }
+        let addresses: Vec<IpAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let networks = addresses.iter().map(|address| (*address, 24)).collect();
+        Interface {
+            name: name.to_owned(),
+            index: 7,
+            addresses,
+            networks,
+            unusable: None,
+            counters: Arc::default(),
+        }
     }
 
     #[test]

@@ -512,6 +512,7 @@ impl Transport for Udp {
             locators.meta_multicast.extend(family.multicast.as_ref().map(|_| group));
         }
         locators.own_addresses.extend(interfaces.iter().flat_map(|it| it.addresses.iter().copied()));
+        locators.networks.extend(interfaces.iter().flat_map(|it| it.networks.iter().copied()));
         locators.announce_to.extend(self.peers.load().iter());
         locators.scan.extend(self.scan());
         // Half of what was granted: the kernel counts its own overhead, too.

@@ -21,3 +21,4 @@ mod told_type;
 mod trust;
 mod types;
 mod untyped;
+mod wide;

@@ -75,6 +75,7 @@ pub(super) fn locators(ip: &str) -> LocalLocators {
         user_unicast: vec![udp(ip, 7411)],
         user_multicast: Vec::new(),
         own_addresses: vec![ip.parse().unwrap()],
+        networks: Vec::new(),
         announce_to: vec![group()],
         scan: Vec::new(),
         receive_bytes: 0,
