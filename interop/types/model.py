@@ -391,6 +391,8 @@ def from_json(ty, shown):
             return dict(ty.literals)[shown]
         case Bitmask():
             return sum(1 << dict(ty.flags)[name] for name in shown)
+        case Bitset() if isinstance(shown, dict):
+            return {name: int(shown[name]) for name, *_ in ty.fields}
         case Bitset():
             return {name: signed(shown >> position, width, kind) for name, position, width, kind in ty.fields}
         case Structure():
