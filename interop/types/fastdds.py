@@ -7,6 +7,10 @@ import model
 from crash import Crash
 
 
+# Nothing more comes when nothing came for so long.
+QUIET_ALONE_S = 0.4
+
+
 def type_of(ty):
     match ty:
         case model.Primitive():
@@ -151,7 +155,10 @@ class Peer:
         self.say(f"(topic {head} ({definitions}) {root.full_name} ({values}))")
 
     def read(self, exchanges, deadline):
-        self.say(f"(read {deadline - time.monotonic()})")
+        seconds = deadline - time.monotonic()
+        # With itself a peer is as fast as it gets.
+        quiet = QUIET_ALONE_S if exchanges and exchanges[0].is_alone else seconds
+        self.say(f"(read {seconds} {quiet})")
         problems = {}
         while (line := self.process.stdout.readline()) and line != "done\n":
             name, problem = line.rstrip("\n").split("\t", 1)

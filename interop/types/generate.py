@@ -113,7 +113,10 @@ class Generator:
         if choice < 13:
             return Sequence(self.element(depth), self.bound())
         if choice == 13 and self.may("map", 1):
-            return Map(self.map_key(), self.element(depth), self.bound())
+            key, value = self.map_key(), self.element(depth)
+            if isinstance(key, String) and isinstance(resolved(value), Primitive):
+                key = key if self.may("map from strings to primitives", 1) else self.primitive_key()
+            return Map(key, value, self.bound())
         if choice == 14 and self.may("alias", 1):
             return self.alias(depth)
         if choice < 17:
@@ -147,7 +150,10 @@ class Generator:
             return String(False, self.random.choice((0, 20)))
         if choice == 1 and "map with enumeration" not in self.left_out:
             return self.enumeration()
-        names = [name for name in INTEGERS if name != "octet" or "map with octet" not in self.left_out]
+        return self.primitive_key()
+
+    def primitive_key(self):
+        names = [name for name in INTEGERS if f"map with {name}" not in self.left_out]
         return Primitive(self.random.choice(names))
 
     def alias(self, depth):
@@ -206,8 +212,8 @@ class Generator:
     def aggregate(self, kind, is_root=False):
         left_out = self.left_out
         choices = [it for it in EXTENSIBILITIES if f"{it} {kind}" not in left_out]
-        if "appendable within another" in left_out and not is_root:
-            choices.remove("appendable")
+        if not is_root:
+            choices = [it for it in choices if f"{it} within another" not in left_out]
         return self.random.choice(choices)
 
     def ids(self, members, autoid, first):
@@ -244,11 +250,14 @@ class Generator:
             members.append(self.member(f"{prefix}m{number}", depth))
         autoid = "HASH" if self.may("autoid", 5) else None
         self.ids(members, autoid, base.all_members if base else [])
+        for member in members:
+            if extensibility == "mutable" and member.must_understand and member.id > 0x3F00:
+                member.must_understand = self.may("must_understand with large id", 1)
         nested = not is_root and self.one_in(4)
         scope, name = self.named("Struct")
         definition = Structure(scope, name, extensibility, autoid, nested, base, members)
         if not base and self.one_in(2):
-            self.keys(members)
+            self.keys(members, extensibility)
         if self.may("recursion", 10):
             self.recursive_member(definition)
         return self.add(definition)
@@ -262,10 +271,11 @@ class Generator:
             member.must_understand = False
         return member
 
-    def keys(self, members):
+    def keys(self, members, extensibility):
         for member in members:
             if not member.optional and self.one_in(2) and self.is_key_type(member.type):
-                member.key = True
+                is_large = extensibility == "mutable" and member.id > 0x3F00
+                member.key = not is_large or self.may("mutable key with large id", 1)
 
     def is_key_type(self, ty):
         ty = resolved(ty)

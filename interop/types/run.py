@@ -20,6 +20,8 @@ from generate import Generator
 
 SAMPLES = 3
 BATCH = 40
+# Seconds that a peer has for a batch of samples to itself.
+ALONE_WITHIN_S = 2.0
 # Letters of a sample that is shown.
 SHOWN = 600
 
@@ -99,7 +101,8 @@ class Exchange:
         if expected != found and not self.problems:
             missing = [text[:SHOWN] for text in expected if text not in found]
             other = [text[:SHOWN] for text in found if text not in expected]
-            self.problems.append(f"{who} reads {other}\n  instead of {missing}")
+            counts = f"{len(found)} samples, {len(expected)} were written"
+            self.problems.append(f"{who} reads {counts}: {other}\n  instead of {missing}")
 
     def take_report(self, line):
         if "error" in line:
@@ -107,33 +110,44 @@ class Exchange:
             return
         if line["late"]:
             self.problems.append(f"plainsong: {line['late'][:SHOWN]}")
-        self.check("plainsong", [model.from_json(self.generator.root, shown) for shown in line["received"]])
+        try:
+            received = [model.from_json(self.generator.root, shown) for shown in line["received"]]
+        except (KeyError, ValueError) as error:
+            self.problems.append(f"plainsong reads what is no value: {error!r}")
+            return
+        self.check("plainsong", received)
         # Fast DDS tells the complete type alone.
         if self.are_hashes_compared and any(told not in ("", own) for told, own in zip(line["told"] or [], line["own"])):
             self.problems.append(f"hashes {line['told']} of the peer, {line['own']} here: {line['differs']}")
+
+
+def run_all(plainsong, peer, exchanges, within_s):
+    """Runs a batch; where that ends the peer, its halves, down to the exchange that does it."""
+    try:
+        run_batch(plainsong, peer, exchanges, within_s)
+    except Crash as crash:
+        plainsong.until("read")
+        plainsong.say({})
+        plainsong.until("done")
+        for exchange in exchanges:
+            exchange.begin_anew(exchange.is_alone)
+        if len(exchanges) == 1:
+            exchanges[0].problems.append(f"peer: {crash}")
+            return
+        half = len(exchanges) // 2
+        for part in (exchanges[:half], exchanges[half:]):
+            run_all(plainsong, peer, part, within_s)
 
 
 def leave_out_what_fails_alone(peer, exchanges, within_s):
     """The exchanges that the peer manages with itself, and why it does not manage the others."""
     for exchange in exchanges:
         exchange.is_alone = True
-    try:
-        run_batch(Nobody(), peer, exchanges, within_s)
-    except Crash as crash:
-        if len(exchanges) == 1:
-            return [], {exchanges[0]: str(crash)}
-        half = len(exchanges) // 2
-        parts = [leave_out_what_fails_alone(peer, part, within_s) for part in (exchanges[:half], exchanges[half:])]
-        return parts[0][0] + parts[1][0], parts[0][1] | parts[1][1]
-    whole, left_out = [], {}
-    for exchange in exchanges:
-        if exchange.problems:
-            left_out[exchange] = exchange.problems[0]
-        else:
-            whole.append(exchange)
+    run_all(Nobody(), peer, exchanges, within_s)
+    left_out = {exchange: exchange.problems[0] for exchange in exchanges if exchange.problems}
     for exchange in exchanges:
         exchange.begin_anew()
-    return whole, left_out
+    return [exchange for exchange in exchanges if exchange not in left_out], left_out
 
 
 def run_batch(plainsong, peer, exchanges, within_s):
@@ -179,14 +193,14 @@ def left_out(options, version):
     return frozenset(named - set(options.with_.split(",")))
 
 
-def peer_of(options):
+def peer_of(options, domain):
     if options.peer == "cyclone":
         import cyclone
 
-        return cyclone.Peer(options.domain)
+        return cyclone.Peer(domain)
     import fastdds
 
-    return fastdds.Peer(options.program, options.domain)
+    return fastdds.Peer(options.program, domain)
 
 
 def main():
@@ -195,7 +209,7 @@ def main():
     # A DynamicTypeBuilder of Fast DDS tells other flags than its compiler does, see exclusions.py.
     Exchange.are_hashes_compared = options.peer == "cyclone"
     plainsong = Plainsong(options.plainsong, options.domain) if options.plainsong else Nobody()
-    peer = peer_of(options)
+    peer, alone = peer_of(options, options.domain), peer_of(options, options.domain + 1)
     failed, used, exchanges_total, unable = 0, Counter(), 0, {}
     seeds = range(options.seed, options.seed + options.count)
     for first in range(0, len(seeds), BATCH):
@@ -207,9 +221,9 @@ def main():
                 samples = generator.samples(SAMPLES)
                 exchanges.append(Exchange(seed, generator, version, samples, not options.plainsong))
         if options.plainsong and options.peer == "fastdds":
-            exchanges, alone = leave_out_what_fails_alone(peer, exchanges, 3.0)
-            unable |= alone
-        run_batch(plainsong, peer, exchanges, options.within)
+            exchanges, left_alone = leave_out_what_fails_alone(alone, exchanges, ALONE_WITHIN_S)
+            unable |= left_alone
+        run_all(plainsong, peer, exchanges, options.within)
         exchanges_total += len(exchanges)
         for exchange in exchanges:
             failed += bool(exchange.problems)

@@ -2,10 +2,11 @@
 //
 // A line of input is an S-expression:
 //   (topic NAME XCDR WRITTEN READ (DEFINITION...) TYPE (VALUE...))  opens a topic and writes the samples
-//   (read SECONDS)                                                 waits for as many, and tells of each topic
+//   (read SECONDS QUIET)   waits for as many, no longer than so, or until nothing came for QUIET; tells of each topic
 //   (close)                                                        ends all
 // Output: "NAME<tab>PROBLEM" for each topic where something is wrong, and "done" after reading.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <iostream>
@@ -374,15 +375,19 @@ class Peer {
     }
   }
 
-  void read(double seconds) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-    bool is_waiting = true;
-    while (is_waiting && std::chrono::steady_clock::now() < end) {
-      is_waiting = false;
+  void read(double seconds, double quiet) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    auto quiet_end = Clock::now() + std::chrono::duration<double>(2 * quiet);
+    size_t left = SIZE_MAX;
+    while (left > 0 && Clock::now() < end && Clock::now() < quiet_end) {
+      size_t now_left = 0;
       for (Exchange& exchange : exchanges_) {
         take(exchange);
-        is_waiting = is_waiting || (!exchange.left.empty() && exchange.problem.empty());
+        now_left += exchange.problem.empty() ? exchange.left.size() : 0;
       }
+      if (now_left < left) quiet_end = std::max(quiet_end, Clock::now() + std::chrono::duration<double>(quiet));
+      left = now_left;
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     for (Exchange& exchange : exchanges_) {
@@ -428,6 +433,8 @@ class Peer {
     offered.history().kind = KEEP_ALL_HISTORY_QOS;
     offered.representation().m_value = {representation};
     offered.data_sharing().off();
+    // Not the 3 s after which a late reader would be answered.
+    offered.reliable_writer_qos().times.heartbeat_period = eprosima::fastdds::dds::Duration_t(0, 100'000'000);
     DataReaderQos requested;
     requested.reliability().kind = RELIABLE_RELIABILITY_QOS;
     requested.durability().kind = TRANSIENT_LOCAL_DURABILITY_QOS;
@@ -485,7 +492,7 @@ int main(int count, char** arguments) {
     } else if (request[0].is("close")) {
       peer.close();
     } else {
-      peer.read(std::stod(request[1].atom));
+      peer.read(std::stod(request[1].atom), std::stod(request[2].atom));
       std::cout << "done" << std::endl;
     }
   }
