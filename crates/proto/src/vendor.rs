@@ -56,6 +56,8 @@ pub type ProductVersion = [u8; 2];
 pub enum Quirk {
     /// It breaks when it is told of others' types in the standard parameter (XTypes 1.3 §7.6.3.2.2).
     BreaksOnTypes,
+    /// It drops endpoints that tell a type which contains itself (XTypes 1.3 §7.3.4.9.3).
+    RefusesComponents,
     /// Its writers answer this question at once.
     Answers(Question),
     /// Its volatile readers take the first HEARTBEAT that they hear of a writer for the end of what was
@@ -71,6 +73,7 @@ impl Quirk {
     pub const fn name(self) -> &'static str {
         match self {
             Self::BreaksOnTypes => "BreaksOnTypes",
+            Self::RefusesComponents => "RefusesComponents",
             Self::Answers(Question::Nothing) => "Answers(Nothing)",
             Self::Answers(Question::FromZero) => "Answers(FromZero)",
             Self::Answers(Question::Lowest) => "Answers(Lowest)",
@@ -118,7 +121,7 @@ const PROCESSES: &str = "Once one was heard, announcements tell the process unde
 
 /// All that is done for one product and not for others, chosen by vendor id and version. `docs/vendors.md` is
 /// printed from it.
-pub const DIALECTS: [Dialect; 10] = [
+pub const DIALECTS: [Dialect; 11] = [
     Dialect {
         until: Some([11, 0]),
         ..always(
@@ -137,6 +140,12 @@ pub const DIALECTS: [Dialect; 10] = [
             NOT_TOLD,
         )
     },
+    always(
+        CYCLONE_DDS,
+        Quirk::RefusesComponents,
+        "It drops endpoints that tell the identifier of a type which contains itself.",
+        "It is not told the types of these endpoints: they go by names.",
+    ),
     always(
         PLAINSONG,
         Quirk::Answers(Question::Nothing),
@@ -215,6 +224,12 @@ pub fn skips_to_heartbeat(id: [u8; 2]) -> bool {
 pub fn process_names(id: [u8; 2]) -> Option<ProcessNames> {
     of_all_versions(id)
         .find_map(|quirk| if let Quirk::NamesProcesses(names) = quirk { Some(names) } else { None })
+}
+
+/// Whether this vendor drops endpoints whose types contain themselves: [`Quirk::RefusesComponents`].
+#[must_use]
+pub fn refuses_components(id: [u8; 2]) -> bool {
+    of_all_versions(id).any(|quirk| quirk == Quirk::RefusesComponents)
 }
 
 /// Whether a product may be told types in the standard parameter.

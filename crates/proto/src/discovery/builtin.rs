@@ -279,6 +279,8 @@ pub struct EndpointData {
     pub type_information: Option<TypeInformation>,
     /// Nothing is told of its type, though there is something to tell.
     pub is_untyped: bool,
+    /// The same, because its type contains itself and who hears this refuses such.
+    pub is_acyclic: bool,
     /// Octets of large datagrams that the socket of a Plainsong reader holds until it is read; 0 when not
     /// told.
     pub receive_bytes: u32,
@@ -303,6 +305,7 @@ impl EndpointData {
             content_filter: None,
             type_information: None,
             is_untyped: false,
+            is_acyclic: false,
             receive_bytes: 0,
         }
     }
@@ -338,6 +341,9 @@ impl EndpointData {
         }
         if self.is_untyped {
             list.parameter(pid::PLAINSONG_UNTYPED, |_| {});
+        }
+        if self.is_acyclic {
+            list.parameter(pid::PLAINSONG_ACYCLIC, |_| {});
         }
         let kind = if self.guid.entity.is_writer() { EntityKind::Writer } else { EntityKind::Reader };
         table::encode_qos(&self.qos, kind, &mut list);

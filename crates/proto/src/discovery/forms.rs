@@ -11,6 +11,9 @@
 //! only where nobody waits for acknowledgements: a reliable writer of theirs would wait for those of a reader
 //! that refused it. They are asked for their types, so that people hear which member differs.
 //!
+//! Types that contain themselves are told to everyone but those who drop endpoints that tell them
+//! ([`crate::vendor::refuses_components`]).
+//!
 //! Endpoints tell where they are only to products that nobody knows. The default locators of the participant
 //! hold for all endpoints (RTPS 2.5 §8.5.3.2), and the products in `vendor.rs` go by them. Stacks for
 //! microcontrollers ignore them, refuse participants that announce what RTPS 2.1 did not have, and have room
@@ -43,6 +46,8 @@ pub(super) enum Form {
     Own,
     /// Without types, for the versions that types break ([`vendor::reads_types`]).
     Untyped,
+    /// Without the types that contain themselves ([`vendor::refuses_components`]).
+    Acyclic,
     /// For products that nobody knows ([`vendor::name`]), small stacks among them: endpoints tell where they
     /// are, because those ignore the default locators; the participant tells only what RTPS 2.1 knows,
     /// because those refuse the rest.
@@ -53,6 +58,7 @@ pub(super) enum Form {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Copies {
     untyped: bool,
+    acyclic: bool,
     located: bool,
     withheld: bool,
 }
@@ -60,7 +66,7 @@ pub(super) struct Copies {
 impl Copies {
     /// Whether participants are told different things.
     pub(super) const fn any(self) -> bool {
-        self.untyped || self.located || self.withheld
+        self.untyped || self.acyclic || self.located || self.withheld
     }
 
     /// From now on there are copies in a form; whether that is new.
@@ -68,14 +74,16 @@ impl Copies {
         let place = match form {
             Form::Usual | Form::Own => return false,
             Form::Untyped => &mut self.untyped,
+            Form::Acyclic => &mut self.acyclic,
             Form::Located => &mut self.located,
         };
         !core::mem::replace(place, true)
     }
 
     fn forms(self) -> impl Iterator<Item = Form> {
-        let untyped = self.untyped.then_some(Form::Untyped);
-        untyped.into_iter().chain(self.located.then_some(Form::Located))
+        let has =
+            [(self.untyped, Form::Untyped), (self.acyclic, Form::Acyclic), (self.located, Form::Located)];
+        has.into_iter().filter_map(|(has, form)| has.then_some(form))
     }
 }
 
@@ -85,7 +93,7 @@ const VENDOR_KIND: u8 = 0x40;
 const NO_KIND: u8 = 0x20;
 
 impl Form {
-    const ALL: [Self; 4] = [Self::Usual, Self::Own, Self::Untyped, Self::Located];
+    const ALL: [Self; 5] = [Self::Usual, Self::Own, Self::Untyped, Self::Acyclic, Self::Located];
 
     /// That of a participant.
     pub(super) fn of(data: &ParticipantData) -> Self {
@@ -95,6 +103,8 @@ impl Form {
             Self::Located
         } else if data.vendor == vendor::PLAINSONG {
             Self::Own
+        } else if vendor::refuses_components(data.vendor) {
+            Self::Acyclic
         } else {
             Self::Usual
         }
@@ -105,6 +115,7 @@ impl Form {
             Self::Usual => "usual",
             Self::Own => "own",
             Self::Untyped => "untyped",
+            Self::Acyclic => "acyclic",
             Self::Located => "located",
         }
     }
@@ -116,13 +127,20 @@ impl Form {
     }
 
     /// Whether it is what an announcement is for.
-    fn is_of(self, payload: &[u8]) -> bool {
+    pub(super) fn is_of(self, payload: &[u8]) -> bool {
         let has = |id| has_parameter(payload, id);
         match self {
-            Self::Own => !has(pid::PLAINSONG_UNTYPED) && !has(pid::UNICAST_LOCATOR),
+            Self::Own => {
+                !has(pid::PLAINSONG_UNTYPED) && !has(pid::PLAINSONG_ACYCLIC) && !has(pid::UNICAST_LOCATOR)
+            }
             _ if is_withheld(payload) => false,
             Self::Usual => Self::Own.is_of(payload),
-            Self::Untyped => !has(pid::TYPE_INFORMATION) && !has(pid::UNICAST_LOCATOR),
+            Self::Untyped => {
+                !has(pid::TYPE_INFORMATION) && !has(pid::PLAINSONG_ACYCLIC) && !has(pid::UNICAST_LOCATOR)
+            }
+            Self::Acyclic => {
+                has(pid::PLAINSONG_ACYCLIC) || Self::Own.is_of(payload) && !tells_component(payload)
+            }
             Self::Located => has(pid::UNICAST_LOCATOR),
         }
     }
@@ -133,6 +151,7 @@ impl Form {
         let mark = match self {
             Self::Usual | Self::Own => 0,
             Self::Untyped => VENDOR_KIND,
+            Self::Acyclic => NO_KIND,
             Self::Located => VENDOR_KIND | NO_KIND,
         };
         guid.prefix.entity(EntityId([a, b, c, kind | mark]))
@@ -145,6 +164,23 @@ fn is_withheld(payload: &[u8]) -> bool {
         && EndpointData::decode_key(payload).is_ok_and(|guid| guid.entity.is_reader())
 }
 
+/// Whether an announcement tells a type that contains itself.
+fn tells_component(payload: &[u8]) -> bool {
+    let information =
+        EndpointData::decode(payload, vendor::PLAINSONG).ok().and_then(|it| it.type_information);
+    information.is_some_and(|information| information.has_components())
+}
+
+/// Whether participants of this vendor are not told the type of an endpoint because it contains itself.
+pub(super) fn is_untold(endpoint: &Endpoint, vendor: [u8; 2]) -> bool {
+    vendor::refuses_components(vendor) && has_components(endpoint)
+}
+
+/// Whether the type of an endpoint contains itself, or one that it depends on does.
+fn has_components(endpoint: &Endpoint) -> bool {
+    endpoint.description.as_ref().is_some_and(|ty| ty.information.has_components())
+}
+
 /// The [`crate::filter::FilterFunction`] of the writers that announce endpoints.
 pub(super) fn compile(filter: &ContentFilter) -> Option<PayloadFilter> {
     let form = Form::ALL.into_iter().find(|form| form.name() == filter.expression)?;
@@ -155,18 +191,21 @@ impl Participant {
     /// Somebody is there who needs a form: announces everything in it, too, and has each participant sent
     /// what is for it.
     pub(super) fn provide(&mut self, now: Now, form: Form, out: &mut Outbox) {
-        if self.builtin.copies.begin(form) {
+        // That of types which contain themselves begins with the first of these.
+        if form != Form::Acyclic && self.builtin.copies.begin(form) {
             // Those who are there are not to get the copies.
             self.reconnect_all(now, out);
             self.publish_all_in(now, form, out);
         }
     }
 
-    /// An endpoint is about to be announced: if others than Plainsong must not hear of it, from now on each
+    /// An endpoint is about to be announced: if not everyone may hear of it, or of its type, from now on each
     /// participant is sent what is for it.
     pub(super) fn withhold(&mut self, now: Now, guid: Guid, endpoint: &Endpoint, out: &mut Outbox) {
         let is_told_to_all = !endpoint.qos.is_atomic() || guid.entity.is_writer();
-        if !is_told_to_all && !core::mem::replace(&mut self.builtin.copies.withheld, true) {
+        let withholds = !is_told_to_all && !core::mem::replace(&mut self.builtin.copies.withheld, true);
+        let begins = has_components(endpoint) && self.builtin.copies.begin(Form::Acyclic);
+        if withholds || begins {
             self.reconnect_all(now, out);
         }
     }
@@ -222,7 +261,7 @@ impl Participant {
     }
 
     /// What is announced of an endpoint in another form, if that is not what everyone is told.
-    fn copy(&self, form: Form, guid: Guid, endpoint: &Endpoint) -> Option<EndpointData> {
+    pub(super) fn copy(&self, form: Form, guid: Guid, endpoint: &Endpoint) -> Option<EndpointData> {
         if guid.entity.is_vendor_specific() {
             return None;
         }
@@ -234,6 +273,8 @@ impl Participant {
                 data.type_information.as_ref()?;
                 Some(EndpointData { type_information: None, is_untyped: true, ..data })
             }
+            Form::Acyclic if !has_components(endpoint) => None,
+            Form::Acyclic => Some(EndpointData { type_information: None, is_acyclic: true, ..data }),
             Form::Located => Some(EndpointData {
                 unicast: self.config.locators.user_unicast.clone(),
                 multicast: self.config.locators.user_multicast.clone(),

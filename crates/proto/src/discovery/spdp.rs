@@ -91,7 +91,7 @@ impl Announcer {
 
     const fn payload(&self, form: Form) -> &Payload {
         match form {
-            Form::Usual | Form::Own | Form::Untyped => &self.payload,
+            Form::Usual | Form::Own | Form::Untyped | Form::Acyclic => &self.payload,
             Form::Located => &self.brief,
         }
     }

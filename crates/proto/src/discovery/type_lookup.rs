@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::channel::Channel;
+use super::forms;
 use super::matching::{Endpoint, Matching};
 use super::participant::Participant;
 use crate::cdr::XcdrVersion;
@@ -201,8 +202,10 @@ fn rules(offering: &Endpoint, requesting: &Endpoint) -> AssignabilityRules {
 }
 
 /// Whether both participants know both types, and so come to the same verdict.
-const fn is_mutual(offering: &Endpoint, requesting: &Endpoint) -> bool {
-    offering.knows_our_types && requesting.knows_our_types
+fn is_mutual(offering: &Endpoint, requesting: &Endpoint) -> bool {
+    let knows =
+        |one: &Endpoint, other: &Endpoint| one.knows_our_types && !forms::is_untold(other, one.vendor);
+    knows(offering, requesting) && knows(requesting, offering)
 }
 
 impl Matching {

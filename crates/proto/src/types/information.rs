@@ -76,6 +76,14 @@ impl TypeInformation {
         Ok(information)
     }
 
+    /// Whether it names a type that contains itself, be it one that the type depends on.
+    pub(crate) fn has_components(&self) -> bool {
+        [&self.minimal, &self.complete].into_iter().flatten().any(|ty| {
+            let mut dependencies = ty.dependencies.iter().map(|(id, _)| id);
+            ty.id.component.is_some() || dependencies.any(|id| id.component.is_some())
+        })
+    }
+
     /// The two hashes that name the type.
     pub(crate) fn ids(&self) -> TypeIds {
         let id = |ty: &Option<TypeWithDependencies>| ty.as_ref().map(|ty| ty.id);

@@ -90,6 +90,8 @@ pub mod pid {
     pub const PLAINSONG_NODE: u16 = VENDOR_SPECIFIC | 0x0f04;
     /// CONSISTENCY. Who does not know it may ignore it: to others an ATOMIC writer is a reliable one.
     pub const PLAINSONG_CONSISTENCY: u16 = VENDOR_SPECIFIC | 0x0f05;
+    /// Of an endpoint whose type contains itself, for those who refuse to be told so: no value.
+    pub const PLAINSONG_ACYCLIC: u16 = VENDOR_SPECIFIC | 0x0f06;
     pub const DOMAIN_TAG: u16 = 0x4014;
 }
 

@@ -1,10 +1,15 @@
 //! Types are told to everyone but the versions that break, whoever comes first.
 
+use std::sync::Arc;
+
 use super::network::{Network, READER, WRITER, config, endpoint, prefix, udp};
 use super::types::{SHAPE, described, typed};
 use crate::discovery::Command;
+use crate::discovery::builtin::EndpointData;
+use crate::discovery::forms::{self, Form};
 use crate::qos::QosSet;
 use crate::time::Duration;
+use crate::types::ComponentPlace;
 use crate::wire::param::pid;
 
 /// Participants from 5 on say that they are of Cyclone DDS, and tell no version.
@@ -109,4 +114,35 @@ fn where_nobody_breaks_nothing_is_announced_twice() {
     network.run_for(Duration::from_millis(500));
     assert_eq!(told(&network, 1), (true, false));
     assert!(!network.nodes[0].participant.builtin.copies.any());
+}
+
+#[test]
+fn types_that_contain_themselves_are_told_to_all_but_those_who_refuse_them() {
+    let mut ty = (*described(SHAPE)).clone();
+    for it in [&mut ty.information.minimal, &mut ty.information.complete].into_iter().flatten() {
+        it.id.component = Some(ComponentPlace { length: 1, index: 1 });
+    }
+    let mut network = Network::new();
+    network.add(config(0));
+    for (entity, ty) in [(WRITER, Arc::new(ty)), (READER, described(SHAPE))] {
+        let local = typed(0, entity, QosSet::default(), &ty);
+        network.call(0, |participant, now, out| participant.add_endpoint(now, local, out)).unwrap();
+    }
+    let participant = &network.nodes[0].participant;
+    // The writer has a copy in another form, which the others leave out.
+    let of = |form: Form| {
+        let told = |data: &EndpointData| form.is_of(&data.encode());
+        let announced = |entity| {
+            let (guid, endpoint) =
+                participant.matching.of(prefix(0)).find(|(guid, _)| guid.entity == entity).unwrap();
+            (forms::announced(guid, endpoint), participant.copy(form, guid, endpoint))
+        };
+        let ((writer, copy), (reader, other)) = (announced(WRITER), announced(READER));
+        assert!(copy.as_ref().is_none_or(|copy| copy.type_information.is_none()), "{form:?}");
+        (told(&writer), copy.as_ref().is_some_and(told), told(&reader), other.as_ref().is_some_and(told))
+    };
+    assert_eq!(of(Form::Usual), (true, false, true, false));
+    assert_eq!(of(Form::Acyclic), (false, true, true, false));
+    assert_eq!(of(Form::Untyped), (false, true, false, true));
+    assert!(participant.builtin.copies.any());
 }
