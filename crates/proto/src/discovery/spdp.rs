@@ -412,9 +412,10 @@ impl Participant {
         }
         let received = RECEIVED_OVERHEAD_BYTES + data.payload.len();
         let is_new = self.database.get(context.source).is_none();
-        match self.database.get(context.source) {
-            None => self.discover(now, context, announced, received, out)?,
-            Some(_) => self.refresh(now, context, announced, received, out)?,
+        if is_new {
+            self.discover(now, context, announced, received, out)?;
+        } else {
+            self.refresh(now, context, announced, received, out)?;
         }
         if is_open {
             self.note_heard_openly(now, context);
